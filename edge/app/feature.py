@@ -75,6 +75,8 @@ class Feature(Struct, frozen=True):
     """The model of each payload that it publishes or takes, and its CloudEvents type, by the name of its schema."""
     schemas: Mapping[str, str] = {}
     """What returns the schema of each document that it reads, by the name of the schema."""
+    recipe_check: str = ""
+    """Returns the faults that it finds in a recipe (`RecipeCheck` of `edge.sfc.compiler`)."""
     settings_kinds: Mapping[str, str] = {}
     """Its kinds of station settings (`config.*` of the MES): the location of the `ListedSetting`, by kind."""
     documents: Mapping[str, DocumentKind] = {}

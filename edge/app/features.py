@@ -18,6 +18,7 @@ from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 if TYPE_CHECKING:
     from edge.app.page_part import PagePart
     from edge.app.parts import GatewayParts, Works
+    from edge.sfc.compiler import RecipeCheck
     from edge.uaserver.parts import AddPart
 
 FEATURES = (
@@ -30,6 +31,7 @@ FEATURES = (
     "openprotocol",
     "readers",
     "lamps",
+    "prompts",
     "station_files",
     "fleet",
     "sparkplug",
@@ -65,6 +67,11 @@ def subcommands(noun: str) -> Mapping[str, str]:
 def command_options(command: str) -> Sequence[str]:
     """Return the location of each option that features add to a command of the core, such as `jobs results`."""
     return [feature.options[command] for feature in features() if command in feature.options]
+
+
+def recipe_checks() -> "Sequence[RecipeCheck]":
+    """Return what features check in each recipe, on or off: a recipe is written before it runs."""
+    return [pkgutil.resolve_name(feature.recipe_check) for feature in features() if feature.recipe_check]
 
 
 def settings_kinds() -> Mapping[str, str]:

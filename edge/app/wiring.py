@@ -18,6 +18,7 @@ from edge.app.features import (
     mirrored_sets,
     open_features,
     prepare_features,
+    recipe_checks,
     serve_features,
     settings_kinds,
 )
@@ -136,7 +137,12 @@ async def open_gateway(
         users = open_users(core) if settings.opcua.endpoint or has_logins(settings) else None
         describe = GatewayDescription(core, now_ms()).describe
         works = Works(
-            jobs, dispatch, StationSettings(core.store, settings_kinds(), dedupe_ms), users, settings_file, describe
+            jobs,
+            dispatch,
+            StationSettings(core.store, settings_kinds(), dedupe_ms, recipe_checks()),
+            users,
+            settings_file,
+            describe,
         )
         await open_features(stack, core, works)
         await _open_background_work(stack, core, jobs, dispatch)

@@ -9,7 +9,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from edge.app.features import settings_kinds
+from edge.app.features import recipe_checks, settings_kinds
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_text, printable, usage_failure
@@ -171,7 +171,8 @@ def set_(
     async def apply(at: StoreAccess) -> str:
         chosen = at.scope(scope)
         async with recorded(at, f"station {operation} {kind}", chosen, " ".join(what)):
-            await StationSettings(at.store, settings_kinds()).apply(chosen, kind, operation, payload)
+            settings = StationSettings(at.store, settings_kinds(), recipe_checks=recipe_checks())
+            await settings.apply(chosen, kind, operation, payload)
         return f"{chosen}: {kind} {'deleted' if delete else 'set'}"
 
     print_text(run_on_store(settings_file, apply))
@@ -242,7 +243,7 @@ def _check_recipes(masters: object) -> None:
         if master.get("dataschema") != RECIPE_DATASCHEMA:
             print_text(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)
             continue
-        compiled = compile_recipe(master.get("data"))
+        compiled = compile_recipe(master.get("data"), checks=recipe_checks())
         if isinstance(compiled, RejectedRecipe):
             faults += (f"edge: {name}: {fault}" for fault in compiled.faults)
         else:

@@ -20,6 +20,7 @@ from edge.sfc.action import (
 )
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.identifiers import AssociationKey, CommandKey, parse_command_id
+from edge.sfc.intervention import answer as answer_in_person
 from edge.sfc.intervention import intervene, resolve
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run, key_of_command
@@ -37,6 +38,7 @@ from edge.sfc.signal import (
     Late,
     Mirrors,
     Pause,
+    PersonAnswer,
     Resolve,
     Resume,
     Signal,
@@ -89,7 +91,20 @@ def _withdrawn(net: Net, run: Run, signal: Withdrawn, now: int) -> Advanced | Ig
 def _dispatch(
     draft: Draft,
     signal: (
-        Start | Answer | Unknown | Begun | Resolve | Intervene | Event | Tick | Granted | Pause | Resume | Abort | Stop
+        Start
+        | Answer
+        | Unknown
+        | Begun
+        | Resolve
+        | Intervene
+        | PersonAnswer
+        | Event
+        | Tick
+        | Granted
+        | Pause
+        | Resume
+        | Abort
+        | Stop
     ),
 ) -> Ignored | None:
     match signal:
@@ -105,6 +120,8 @@ def _dispatch(
             return resolve(draft, signal)
         case Intervene():
             return intervene(draft, signal)
+        case PersonAnswer():
+            return _person_answer(draft, signal)
         case Event():
             return _event(draft, signal)
         case Tick():
@@ -150,6 +167,11 @@ def _answer(draft: Draft, answer: Answer) -> Ignored | None:
         on_failed(draft, association, failed(answer.error))
     _settle_if_running(draft)
     return None
+
+
+def _person_answer(draft: Draft, answer: PersonAnswer) -> Ignored | None:
+    association = _open_command(draft, answer.command_id, answer.data)
+    return association if isinstance(association, Ignored) else answer_in_person(draft, association, answer)
 
 
 def _unknown(draft: Draft, unknown: Unknown) -> Ignored | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -35,8 +36,14 @@ class RejectedRecipe(Struct, frozen=True):
     faults: tuple[str, ...]
 
 
-def compile_recipe(data: object, identifiers: Identifiers = NO_IDENTIFIERS) -> Net | RejectedRecipe:
-    """Compile decoded JSON to a net, or return all its faults."""
+RecipeCheck: TypeAlias = Callable[[Recipe], Iterable[str]]
+"""Returns the faults that a kind of equipment finds in a recipe, such as those of its parameters."""
+
+
+def compile_recipe(
+    data: object, identifiers: Identifiers = NO_IDENTIFIERS, checks: Sequence[RecipeCheck] = ()
+) -> Net | RejectedRecipe:
+    """Compile decoded JSON to a net, or return all its faults, with those that `checks` find."""
     recipe, form = parse_recipe(data)
     if recipe is None:
         return RejectedRecipe(form)
@@ -44,6 +51,7 @@ def compile_recipe(data: object, identifiers: Identifiers = NO_IDENTIFIERS) -> N
     actions = _actions(recipe)
     conditions = _condition_faults(recipe, actions)
     faults = [*form, *shape, *part_faults(recipe), *conditions.values()]
+    faults += [fault for check in checks for fault in check(recipe)]
     if shape:
         return RejectedRecipe(tuple(faults))
     structure = Structure(_with_placeholders(recipe, conditions))

@@ -32,6 +32,7 @@ from edge.sfc.signal import (
     MirrorCopy,
     Mirrors,
     Pause,
+    PersonAnswer,
     Phase,
     Resolution,
     Resolve,
@@ -330,6 +331,9 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
             second = _encode_second(signal.second)
             names = [signal.action, signal.step, signal.target]
             return "intervene", [signal.kind, names, signal.reason, signal.by, signal.data, second]
+        case PersonAnswer():
+            answered = [_short(run, signal.command_id), signal.data, signal.by]
+            return "person", [*answered, _encode_second(signal.second)]
         case Late():
             return "late", [_short(run, signal.command_id), signal.data, signal.error]
         case Event():
@@ -366,6 +370,8 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
         case "intervene":
             action, step, target = second
             return Intervene(Intervention(first), action, step, target, fifth, third, fourth, _decode_second(sixth))
+        case "person":
+            return PersonAnswer(_whole(run, first), second, third, _decode_second(fourth))
         case "late":
             return Late(_whole(run, first), second, _stated(third))
         case "event":

@@ -18,7 +18,7 @@ from edge.sfc.evolve import activate, deactivate, force_when_held, settle
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Moment, Net, NetTransition
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, InterventionNote, Outcome, Run
-from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve, kind_text
+from edge.sfc.signal import Ignored, IgnoredKind, Intervene, PersonAnswer, Resolution, Resolve, kind_text
 from edge.sfc.view import Draft, left_failures, remedies, stands
 
 MAX_INTERVENTIONS: Final = 100
@@ -43,7 +43,23 @@ def intervene(draft: Draft, signal: Intervene) -> Ignored | None:
     return _decide(draft, signal, _find(draft, signal))
 
 
-def _decide(draft: Draft, signal: Intervene | Resolve, target: _Target | Ignored) -> Ignored | None:
+def answer(draft: Draft, key: AssociationKey, signal: PersonAnswer) -> Ignored | None:
+    """Complete the open command of an association with the answer of a person, or keep it for the second one."""
+    key = origin_of(draft, key)
+    association = draft.associations[key]
+
+    def apply(by: str) -> None:
+        draft.put(key, replace(association, resolved_by=by))
+        on_completed(draft, key, signal.data)
+
+    if signal.second is not None:
+        return _decide(draft, signal, _Target(f"{key.action} of {key.step}", signal.command_id, apply))
+    apply(signal.by)
+    _settle(draft)
+    return None
+
+
+def _decide(draft: Draft, signal: Intervene | Resolve | PersonAnswer, target: _Target | Ignored) -> Ignored | None:
     """Apply a decision to its target, or keep it until a second person confirms it."""
     if isinstance(target, Ignored):
         return target
@@ -67,9 +83,14 @@ def _decide(draft: Draft, signal: Intervene | Resolve, target: _Target | Ignored
         intervention_note = replace(before, until=None, mark="", data=None, **confirmed)
     _keep(draft, number, intervention_note)
     target.apply(_who(intervention_note))
+    _settle(draft)
+    return None
+
+
+def _settle(draft: Draft) -> None:
+    """Advance the run, unless it is paused or has ended."""
     if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
         settle(draft)
-    return None
 
 
 def person_of(name: str) -> str:
@@ -95,7 +116,7 @@ def _who(note: InterventionNote) -> str:
     return ": ".join(text for text in (people, note.reason) if text)
 
 
-def _asked_before(draft: Draft, signal: Intervene | Resolve, target: _Target) -> int | None:
+def _asked_before(draft: Draft, signal: Intervene | Resolve | PersonAnswer, target: _Target) -> int | None:
     """Return the number of the same intervention that waits for a second person."""
     for number, intervention_note in draft.interventions.items():
         if (

@@ -15,7 +15,7 @@ from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, PastAttempt, Run, new_run
 from edge.sfc.run_fields import encode
-from edge.sfc.signal import Advanced, Intervene, Pause, Resolve, Resume, Start
+from edge.sfc.signal import Advanced, Intervene, Pause, PersonAnswer, Resolve, Resume, Start
 
 _WithError = TypeVar("_WithError", Run, Association, PastAttempt)
 
@@ -151,7 +151,7 @@ def timeline(records: Sequence[DecisionRecord]) -> Timeline:
     marks = tuple(
         InterventionMark(decision_record.at, decision_record.signal.text)
         for decision_record in records
-        if isinstance(decision_record.signal, Intervene | Resolve)
+        if isinstance(decision_record.signal, Intervene | Resolve | PersonAnswer)
     )
     return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses), marks)
 

@@ -214,9 +214,9 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
 
     `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
     an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
-    `resolved_by` is the operator who decided about an unknown outcome, with the reason. `withdrawn` says that its
-    command never left the gateway, `doubtful` that it may not have left. An `error` that is a string is of equipment,
-    a person, or release 0.9.0.
+    `resolved_by` is the person who answered, or decided about an unknown outcome, then with the reason. `withdrawn`
+    says that its command never left the gateway, `doubtful` that it may not have left. An `error` that is a string is
+    of equipment, a person, or release 0.9.0.
 
     Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end; its instants count from the
     start of the run. New members stand before `action`, or arrays that are stored already are misread.

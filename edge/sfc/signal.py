@@ -206,6 +206,35 @@ class Intervene(Struct, frozen=True):
         return _of_person(join_texts(" ", (kind_text(self.kind), self.subject)), self)
 
 
+class PersonAnswer(Struct, frozen=True):
+    """A person answered a command that asks for it: `data` becomes the result of the action, `by` names the person.
+
+    With `second` the answer counts when another person answers the same in time.
+    """
+
+    command_id: str
+    data: Any
+    by: str
+    second: SecondPerson | None = None
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the decision."""
+        return "answer"
+
+    @property
+    def reason(self) -> str:
+        """Return the empty text: an answer needs no reason."""
+        return ""
+
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        attempt = " ".join(self.command_id.split("/")[2:])
+        answer = Text.of("answer to {attempt} by {by}", attempt=attempt, by=self.by or Text.of("unknown"))
+        return Text.of("{decision}, with a second person", decision=answer) if self.second else answer
+
+
 def _of_person(decision: Text, signal: Resolve | Intervene) -> Text:
     by = signal.by or Text.of("unknown")
     text = Text.of("{decision} by {by}: {reason}", decision=decision, by=by, reason=signal.reason)
@@ -218,6 +247,7 @@ _KINDS: Final[Mapping[str, Text]] = MappingProxyType(
         Intervention.SKIP: Text.of("skip"),
         Intervention.FORCE: Text.of("force"),
         Intervention.COMPLETE: Text.of("complete"),
+        "answer": Text.of("answer"),
         "resolve done": Text.of("resolve done"),
         "resolve failed": Text.of("resolve failed"),
         "resolve repeat": Text.of("resolve repeat"),
@@ -285,6 +315,7 @@ Signal: TypeAlias = (
     | Withdrawn
     | Resolve
     | Intervene
+    | PersonAnswer
     | Late
     | Event
     | Tick

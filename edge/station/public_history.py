@@ -19,6 +19,7 @@ from edge.sfc.signal import (
     Intervene,
     Late,
     Pause,
+    PersonAnswer,
     Resolve,
     Resume,
     Signal,
@@ -162,7 +163,7 @@ def signal_text(signal: Signal) -> Text:
             sending = (Sending.MAYBE if may_have_left else Sending.NEVER).text
             text = Text.of("{attempt} {sending}", attempt=_attempt(command_id), sending=sending)
             return join_texts(": ", (text, reason)) if reason else text
-        case Resolve() | Intervene():
+        case Resolve() | Intervene() | PersonAnswer():
             return signal.text
         case Late(command_id):
             return Text.of("late result of {attempt}", attempt=_attempt(command_id))

@@ -15,7 +15,7 @@ from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
 from edge.model.recipe import is_recipe_schema
-from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.compiler import RecipeCheck, RejectedRecipe, compile_recipe
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
@@ -129,8 +129,15 @@ class StationSettings:
     `further` are the locations of the kinds of features, as `module:name`: each is imported when it is used.
     """
 
-    def __init__(self, store: Store, further: Mapping[str, str] = {}, dedupe_ms: int = DEDUPE_MS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        further: Mapping[str, str] = {},
+        dedupe_ms: int = DEDUPE_MS,
+        recipe_checks: Sequence[RecipeCheck] = (),
+    ) -> None:
         self._store = store
+        self._recipe_checks = recipe_checks
         self._further = further
         self._dedupe_ms = dedupe_ms
         self.kinds = (*KINDS, *further)
@@ -219,7 +226,7 @@ class StationSettings:
             named = [master.id for master in masters if not any(validate_id("the Work Master's ID", master.id))]
             users = await self._jobs_naming(scope, frozenset(named))
             return await resources.plan_removal(self._store, scope, named), users
-        if faults := [fault for master in masters for fault in faults_of_work_master(master)]:
+        if faults := [fault for master in masters for fault in faults_of_work_master(master, self._recipe_checks)]:
             advice = "Correct the recipe; `edge check recipe` finds the same faults."
             raise Refused("recipe", join_texts("; ", faults), advice)
         return join(resources.save_work_master(keys, scope, master) for master in masters), ()
@@ -293,13 +300,13 @@ def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | Physi
             return Material(material_definition_id=resource_id)
 
 
-def faults_of_work_master(master: WorkMaster) -> Sequence[str | Text]:
+def faults_of_work_master(master: WorkMaster, checks: Sequence[RecipeCheck] = ()) -> Sequence[str | Text]:
     """Return all faults of a Work Master, those of its recipe included; log the warnings of the recipe."""
     faults: list[str | Text] = [*validate_id("the Work Master's ID", master.id)]
     # The recipe has its own limits, and OPC UA does not show it.
     faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
     if is_recipe_schema(master.dataschema):
-        compiled = compile_recipe(master.data)
+        compiled = compile_recipe(master.data, checks=checks)
         if isinstance(compiled, RejectedRecipe):
             return (*faults, *(f"{master.id}: {fault}" for fault in compiled.faults))
         for warning in compiled.warnings:

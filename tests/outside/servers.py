@@ -110,6 +110,11 @@ class Server:
         """Resume a frozen process."""
         os.kill(self.pid, signal.SIGCONT)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def memory(self) -> float:
         """Return its resident memory in MB."""
         status = Path(f"/proc/{self.pid}/status").read_text()

@@ -68,7 +68,7 @@ def copy_to_journal(record: AuditRecord) -> None:
 _LOGIN = "EDGE_TOKEN"
 _FLEET = "EDGE_FLEET_SESSION"
 """The session that a gateway opens for the process of a signed command: it has checked signature and policy."""
-_OPERATOR_COMMANDS = frozenset({"jobs", "equipment", "alarms"})
+_OPERATOR_COMMANDS = frozenset({"jobs", "equipment", "alarms", "prompts"})
 _INTERVENTIONS = {f"jobs {kind}": role for kind, role in INTERVENTION_ROLES.items()}
 _ADVICE = "Log in with: edge users login NAME"
 
@@ -79,15 +79,15 @@ def role_for(action: str) -> Role:
     return _INTERVENTIONS.get(action, lowest)
 
 
-async def authorize(at: StoreAccess, action: str) -> str:
-    """Return who runs a changing command, for audit records.
+async def authorize(at: StoreAccess, action: str, lowest: Role | None = None) -> str:
+    """Return who runs a changing command, for audit records; `lowest` is the role where `role_for` does not know it.
 
     Raises Refused when the settings require a login with a role that the user does not have.
     """
     if at.settings.users.cli == "open":
         return await acting_user(at)
     name, role = await _logged_in(at)
-    needed = role_for(action)
+    needed = lowest or role_for(action)
     if role < needed:
         problem = Text.of(
             "{name} is {role}; `edge {action}` needs the role {needed}",
@@ -227,10 +227,10 @@ async def recorded(at: StoreAccess, action: str, subject: str, comment: str = ""
     await record_as(at, user, action, subject, "Good", comment)
 
 
-async def authorize_command(at: StoreAccess, action: str, subject: str) -> str:
+async def authorize_command(at: StoreAccess, action: str, subject: str, lowest: Role | None = None) -> str:
     """Return who runs a command that changes something; record and raise a refusal of the login."""
     try:
-        return await authorize(at, action)
+        return await authorize(at, action, lowest)
     except Refused as refusal:
         await record_as(at, operator_name(), action, subject, refusal.message)
         raise

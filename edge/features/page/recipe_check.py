@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.app.features import recipe_checks
 from edge.drawing.marks import Marks, StepMark
 from edge.drawing.reading import read_chart
 from edge.drawing.sheet import draw
@@ -40,7 +41,7 @@ class CheckRequest(Struct, frozen=True):
 
 def check_recipe(data: Any, active: Sequence[str]) -> RecipeResult:
     """Return the faults of a recipe, and its chart with marks at the active steps, else at the faulty ones."""
-    net = compile_recipe(data)
+    net = compile_recipe(data, checks=recipe_checks())
     faults = net.faults if isinstance(net, RejectedRecipe) else ()
     warnings = () if isinstance(net, RejectedRecipe) else net.warnings
     recipe = parse_recipe(data)[0] if isinstance(net, RejectedRecipe) else net.recipe

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.app.documents import Described, Documents
-from edge.app.features import document_kinds
+from edge.app.features import document_kinds, recipe_checks
 from edge.config.sections import NAME, NAME_EXPECTED
 from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.objects import LIMIT, LISTS, ObjectKind, Objects, ScopeFile, StationObject
@@ -105,7 +105,7 @@ def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) 
         except msgspec.ValidationError as error:
             found.faults.append(f"Work Master {given.get('ID', '')!r}: {error}")
             continue
-        found.faults += map(str, faults_of_work_master(master))
+        found.faults += map(str, faults_of_work_master(master, recipe_checks()))
         found.add(ObjectKind.WORK_MASTER, scope, master.id, as_values(master))
 
 

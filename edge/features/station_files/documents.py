@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from edge.app.documents import Described, Documents, GuardedStore, decoded_or_text
-from edge.app.features import document_kinds, settings_kinds
+from edge.app.features import document_kinds, recipe_checks, settings_kinds
 from edge.config import Settings
 from edge.station.settings import MAX_ITEM_BYTES, ListedSetting, SettingsMethod, StationSettings
 from edge.store.client import Store
@@ -40,7 +40,7 @@ class StationDocuments:
 
 async def change_setting(target: GuardedStore, scope: str, kind: str, method: SettingsMethod, payload: object) -> bool:
     """Write a change as a MES does by an event; return False without a write when the guard does not hold."""
-    settings = StationSettings(target.store, settings_kinds())
+    settings = StationSettings(target.store, settings_kinds(), recipe_checks=recipe_checks())
     guarded = {guard.key for guard in target.guard.guards}
     while True:
         plan, _ = await settings.plan(scope, kind, method, payload)

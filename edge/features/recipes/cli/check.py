@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from edge.app.features import recipe_checks
 from edge.cli.files import print_result
 from edge.cli.terminal.store_access import FILE, json_option, read_bytes
 from edge.foundation.errors import Refused
@@ -25,7 +26,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
         print_result(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
     except Refused as refused:
         print_result(file, [refused.message], (), as_json=as_json)
-    match compile_recipe(data):
+    match compile_recipe(data, checks=recipe_checks()):
         case RejectedRecipe(faults=faults):
             print_result(file, faults, (), as_json=as_json)
         case net:

@@ -1,0 +1,1 @@
+"""Asks people at the station: prompts of recipes, and their answers."""

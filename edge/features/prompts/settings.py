@@ -1,0 +1,46 @@
+"""The settings of the kind `operator`, and `[prompts]`."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from edge.config import EquipmentSettings, Settings
+from edge.config.sections import FeatureSettings, Section
+from edge.features.prompts.prompt import kind_of
+
+
+class OperatorSettings(EquipmentSettings, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: the people at the station, and the actions that ask them; there is no wire."""
+
+    kind: Annotated[Literal["operator"], Meta(description="Protocol.")]
+
+    def conflicts(self, _settings: Settings) -> Iterator[str]:
+        """Yield types whose end does not say how a person answers."""
+        for type_id in self.type_ids:
+            if kind_of(type_id) is None:
+                ends = "operator.confirm.v1, operator.choose.v1 or operator.enter.v1"
+                yield f"type_ids: {type_id} does not end with {ends}"
+
+
+class PromptsSettings(FeatureSettings, frozen=True, kw_only=True):
+    """`[prompts]`: what prompts show."""
+
+    pictures: Annotated[
+        str,
+        Meta(
+            description="Folder of the pictures that prompts name; empty shows none.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = ""
+
+
+SECTIONS = {"prompts": Section(PromptsSettings)}
+
+
+def operator_types(settings: Settings) -> frozenset[str]:
+    """Return the types of the actions that ask a person."""
+    sections = settings.southbound.values()
+    return frozenset(
+        type_id for section in sections if isinstance(section, OperatorSettings) for type_id in section.type_ids
+    )

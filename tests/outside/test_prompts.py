@@ -1,0 +1,163 @@
+"""A recipe asks a person: each way answers, exactly one answer counts, and a kill loses neither question nor answer."""
+
+import contextlib
+import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.outside.conftest import Plant
+from tests.outside.plant import METHOD, RECIPE_SCHEMA, SETTING, TIGHTENING, order
+from tests.outside.servers import EDGE, wait_for
+from tests.outside.test_decisions import _edge
+
+pytestmark = pytest.mark.slow
+
+PREFIX = "com.example.station.operator"
+PEOPLE = f"""
+[southbound.people]
+kind = "operator"
+type_ids = ["{PREFIX}.confirm.v1", "{PREFIX}.choose.v1", "{PREFIX}.enter.v1"]
+"""
+
+
+def asking(kind: str, **parameters: Any) -> dict[str, Any]:
+    """Return a recipe that asks once."""
+    action = {
+        "name": "ask",
+        "step": "Tighten",
+        "qualifier": "N",
+        "interaction": "push_command",
+        "type_id": f"{PREFIX}.{kind}.v1",
+        "parameters": {"title": {"en": "Seat the cable", "de": "Kabel einlegen"}} | parameters,
+    }
+    return TIGHTENING | {"actions": [action]}
+
+
+CHOOSING = asking("choose", choices=[{"value": "ok"}, {"value": "defective"}])
+
+
+def add_people(plant: Plant) -> None:
+    """Add the people to the settings, and start the gateway again."""
+    settings = plant.gateway.settings
+    settings.write_text(settings.read_text() + PEOPLE)
+    plant.gateway.stop()
+    plant.gateway.start()
+
+
+def prompts(plant: Plant) -> list[dict[str, Any]]:
+    """Return the open prompts, as the command lists them."""
+    listed = _edge(plant, "prompts", "list", "--json")
+    assert listed.returncode == 0, listed.stderr
+    found: list[dict[str, Any]] = json.loads(listed.stdout)
+    return found
+
+
+def wait_for_prompt(plant: Plant) -> dict[str, Any]:
+    """Wait until one prompt is open."""
+    wait_for(lambda: prompts(plant), "the prompt is open")
+    (prompt,) = prompts(plant)
+    return prompt
+
+
+def result(plant: Plant, job_id: str = "J1") -> dict[str, Any]:
+    """Return the data of the result that the MES has, by their ids."""
+    plant.mes.client.wait(lambda: plant.mes.result(job_id), "the result of the job", 60)
+    return {value["ID"]: value for value in plant.mes.result(job_id)["JobResponseData"]}
+
+
+def resolved_by(plant: Plant, job_id: str = "J1") -> list[str]:
+    """Return who answered the attempts of a job."""
+    attempts = result(plant, job_id)["Attempts"]["Subparameters"]
+    return [fact["Value"] for attempt in attempts for fact in attempt["Subparameters"] if fact["ID"] == "resolved_by"]
+
+
+def test_a_prompt_is_answered_and_its_answer_is_a_result(plant: Plant) -> None:
+    add_people(plant)
+    plant.mes.configure(recipe=CHOOSING)
+    assert plant.mes.start_job("J1").status == 1
+    prompt = wait_for_prompt(plant)
+    assert (prompt["job_order_id"], prompt["title"]) == ("J1", "Seat the cable")
+    refused = _edge(plant, "prompts", "answer", prompt["id"], "--choice", "neither")
+    assert (refused.returncode, "one of: ok, defective" in refused.stderr) == (1, True)
+    done = _edge(plant, "prompts", "answer", "J1", "--choice", "defective", "--json")
+    assert json.loads(done.stdout)["result"] == {"choice": "defective"}
+    plant.mes.wait_for_state("J1", "Ended", 60)
+    assert result(plant)["ask"]["Subparameters"] == [{"ID": "choice", "Value": "defective"}]
+    assert len(resolved_by(plant)) == 1
+    assert _edge(plant, "jobs", "replay", "J1").returncode == 0
+    assert "answer to ask 1 by" in _edge(plant, "jobs", "history", "J1").stdout
+    records = json.loads(_edge(plant, "audit", "list", "--json").stdout)
+    assert [record["subject"] for record in records if record["action"] == "prompts answer"][-1:] == ["J1/ask"]
+
+
+def test_a_recipe_with_a_faulty_prompt_is_refused_by_name(plant: Plant, tmp_path: Path) -> None:
+    add_people(plant)
+    recipe = asking("choose", choices=[{"value": "ok"}], sign="pin", colour="red")
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(recipe))
+    checked = _check(file)
+    assert "unknown parameter 'colour'" in checked
+    signed = asking("confirm", sign="pin")
+    item = {"ID": "WM-2", "data": signed, "dataschema": RECIPE_SCHEMA}
+    answer = plant.mes.ask(SETTING.format("workmaster"), [item])
+    assert answer.attributes["mdcserrorkind"] == "recipe"
+    assert "sign: 'pin' is not possible" in json.dumps(answer.data)
+
+
+def _check(file: Path) -> str:
+    done = subprocess.run([EDGE, "check", "recipe", file], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    return done.stdout
+
+
+def test_exactly_one_of_many_answers_counts(plant: Plant) -> None:
+    add_people(plant)
+    plant.mes.configure(recipe=CHOOSING)
+    assert plant.mes.start_job("J1").status == 1
+    prompt = wait_for_prompt(plant)
+    with ThreadPoolExecutor(4) as pool:
+        choices = ["ok", "defective"] * 3
+        answers = [
+            pool.submit(_edge, plant, "prompts", "answer", prompt["id"], "--choice", choice) for choice in choices
+        ]
+        ended = [answer.result() for answer in answers]
+    assert sorted(answer.returncode for answer in ended) == [0, 1, 1, 1, 1, 1]
+    chosen = next(choice for choice, answer in zip(choices, ended, strict=True) if answer.returncode == 0)
+    assert result(plant)["ask"]["Subparameters"] == [{"ID": "choice", "Value": chosen}]
+
+
+@pytest.mark.parametrize("point", ["decided", "committed", "sent", "handled"])
+def test_a_kill_at_each_point_keeps_the_prompt_and_its_answer(plant: Plant, point: str) -> None:
+    add_people(plant)
+    plant.mes.configure(recipe=CHOOSING)
+    for count in _PASSES[point]:
+        job_id = f"J{count}"
+        plant.gateway.stop()
+        # The broker keeps the call for the gateway, and delivers it again to the one after the kill.
+        plant.mes.send(METHOD.format("StoreAndStart"), order(job_id))
+        plant.gateway.environment["EDGE_FAULT"] = f"{point}:{count}"
+        with contextlib.suppress(AssertionError):
+            plant.gateway.start()
+        wait_for(lambda: not plant.gateway.is_alive, f"the gateway passes {point} {count} times")
+        plant.gateway.kill()
+        del plant.gateway.environment["EDGE_FAULT"]
+        plant.gateway.start()
+        wait_for(lambda job_id=job_id: _asked(plant, job_id), f"the prompt of {job_id} is open")  # type: ignore[misc]
+        done = _edge(plant, "prompts", "answer", job_id, "--choice", "ok")
+        assert done.returncode == 0, done.stderr
+        assert _edge(plant, "prompts", "answer", job_id, "--choice", "ok").returncode == 1
+        plant.mes.wait_for_state(job_id, "Ended", 60)
+        assert len(resolved_by(plant, job_id)) == 1
+    assert prompts(plant) == []
+
+
+_PASSES = {"decided": (3, 6, 9, 12), "committed": (3, 6, 9, 12), "sent": (1,), "handled": (1,)}
+"""Point -> at which of its passes the gateway is killed: the start has some of its own."""
+
+
+def _asked(plant: Plant, job_id: str) -> bool:
+    return any(prompt["job_order_id"] == job_id for prompt in prompts(plant))
