@@ -15,7 +15,7 @@ from edge.cli.terminal.table import local_time, plain_table
 from edge.features.prompts.answer import GivenAnswer
 from edge.features.prompts.answering import Person, PromptContext, PromptRequest, answer_prompt, load_jobs, open_prompts
 from edge.features.prompts.open_prompt import OpenPrompt, PublicPrompt, public_prompt
-from edge.features.prompts.settings import operator_types
+from edge.features.prompts.service import context_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
@@ -29,13 +29,7 @@ def prompts() -> None:
 
 
 async def _context(at: StoreAccess) -> PromptContext:
-    users, retention = at.settings.users, at.settings.retention
-    return PromptContext(
-        await visiting_runs(at),
-        operator_types(at.settings),
-        users.second_person_within * 1000,
-        retention.dedupe * 1000,
-    )
+    return context_of(await visiting_runs(at), at.settings)
 
 
 @prompts.command("list", epilog="Example: edge prompts list")

@@ -35,7 +35,7 @@ class PromptsSettings(FeatureSettings, frozen=True, kw_only=True):
     ] = ""
 
 
-SECTIONS = {"prompts": Section(PromptsSettings)}
+SECTIONS = {"prompts": Section(PromptsSettings, after="southbound")}
 
 
 def operator_types(settings: Settings) -> frozenset[str]:

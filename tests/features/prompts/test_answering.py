@@ -188,7 +188,7 @@ async def test_prompt_times_out_and_cannot_be_answered(plant: Plant, context: Pr
     await plant.runs.signal("J1", Tick())
     await plant.drive()
     assert [one.action for one in await opened(context)] == ["late"]
-    with pytest.raises(Refused, match="the prompt is over: timed_out"):
+    with pytest.raises(Refused, match="the prompt is over: timed out"):
         await reply(context, prompt_id=found.id)
 
 
