@@ -10,11 +10,10 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.internal_subscription import InternalSubscription
 
-from edge.foundation.rate_limit import Allowance
 from edge.opcua import limits
 from edge.opcua.limits import clamp
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.time_slices import Turns
+from edge.opcua.time_slices import Account, Turns
 
 
 class SessionConnection(Protocol):
@@ -23,6 +22,10 @@ class SessionConnection(Protocol):
     @property
     def channel(self) -> ServerChannel:
         """The open channel."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is connected."""
 
     async def flush(self) -> None:
         """Send the waiting answers."""
@@ -39,7 +42,7 @@ class SessionConnection(Protocol):
 class SubscriptionOwner(Protocol):
     """The session for which a subscription publishes."""
 
-    budget: Allowance
+    account: Account
     connection: SessionConnection | None
 
 
@@ -131,7 +134,7 @@ async def _publish_once(
     counts = subscription.monitored_item_srv.counts
     was_late = subscription._publish_cycles_count > 0  # noqa: SLF001
     unacknowledged = len(subscription._not_acknowledged_results)  # noqa: SLF001
-    async with turns.work(session.budget):
+    async with turns.work(session.account):
         # It may have been deleted while it waited for its turn: the request then serves another subscription.
         is_open = not subscription._closing  # noqa: SLF001
         sent = is_open and bool(await InternalSubscription.publish_results(subscription, request))

@@ -8,11 +8,9 @@ of a session, a small number, may take it over. Here a request belongs to a sess
 import asyncio
 import hashlib
 import hmac
-import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -20,113 +18,17 @@ from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.uaprocessor import PublishRequestData, UaProcessor
 from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
-from msgspec import Struct
 
 from edge.opcua import access, limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.answer_encoding import AnswerBody, AnswerTooLargeError, encode_answer
+from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.notification_queue import is_within_count, limit_message
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_session import ServerSession
+from edge.opcua.services import CALL, SERVICES, Service, read_calls
 from edge.opcua.time_slices import Pacer, Turns
-
-
-class Service(Struct, frozen=True):
-    """One service: the type of its parameters, and the function that makes the response."""
-
-    parameters: type
-    respond: Callable[[ServerSession, Any], Awaitable[Any]]
-
-
-async def _read(session: ServerSession, params: ua.ReadParameters) -> Any:
-    return _with_results(ua.ReadResponse(), await session.read(params))
-
-
-async def _write(session: ServerSession, params: ua.WriteParameters) -> Any:
-    return _with_results(ua.WriteResponse(), await session.write(params))
-
-
-async def _history_read(session: ServerSession, params: ua.HistoryReadParameters) -> Any:
-    return _with_results(ua.HistoryReadResponse(), await session.history_read(params))
-
-
-async def _browse(session: ServerSession, params: ua.BrowseParameters) -> Any:
-    return _with_results(ua.BrowseResponse(), await session.browse(params))
-
-
-async def _browse_next(session: ServerSession, params: ua.BrowseNextParameters) -> Any:
-    response = ua.BrowseNextResponse()
-    response.Parameters.Results = await session.browse_next(params)
-    return response
-
-
-async def _translate(session: ServerSession, params: ua.TranslateBrowsePathsToNodeIdsParameters) -> Any:
-    response = ua.TranslateBrowsePathsToNodeIdsResponse()
-    return _with_results(response, await session.translate_browsepaths_to_nodeids(params.BrowsePaths))
-
-
-async def _register(session: ServerSession, params: ua.RegisterNodesParameters) -> Any:
-    response = ua.RegisterNodesResponse()
-    response.Parameters.RegisteredNodeIds = await session.register_nodes(params.NodesToRegister)
-    return response
-
-
-async def _unregister(session: ServerSession, params: ua.UnregisterNodesParameters) -> Any:
-    await session.unregister_nodes(params.NodesToUnregister)
-    return ua.UnregisterNodesResponse()
-
-
-async def _create_items(session: ServerSession, params: ua.CreateMonitoredItemsParameters) -> Any:
-    return _with_results(ua.CreateMonitoredItemsResponse(), await session.create_monitored_items(params))
-
-
-async def _modify_items(session: ServerSession, params: ua.ModifyMonitoredItemsParameters) -> Any:
-    return _with_results(ua.ModifyMonitoredItemsResponse(), await session.modify_monitored_items(params))
-
-
-async def _delete_items(session: ServerSession, params: ua.DeleteMonitoredItemsParameters) -> Any:
-    return _with_results(ua.DeleteMonitoredItemsResponse(), await session.delete_monitored_items(params))
-
-
-async def _set_monitoring_mode(session: ServerSession, params: ua.SetMonitoringModeParameters) -> Any:
-    response = ua.SetMonitoringModeResponse()
-    response.Parameters.Results = await session.set_monitoring_mode(params)
-    return response
-
-
-async def _set_triggering(session: ServerSession, params: ua.SetTriggeringParameters) -> Any:
-    response = ua.SetTriggeringResponse()
-    response.Parameters = await session.set_triggering(params)
-    return response
-
-
-def _with_results(response: Any, results: Any) -> Any:
-    response.Results = results
-    return response
-
-
-def _id(name: str) -> ua.NodeId:
-    return ua.NodeId(getattr(ua.ObjectIds, f"{name}Request_Encoding_DefaultBinary"))
-
-
-SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
-    {
-        _id("Read"): Service(ua.ReadParameters, _read),
-        _id("Write"): Service(ua.WriteParameters, _write),
-        _id("HistoryRead"): Service(ua.HistoryReadParameters, _history_read),
-        _id("Browse"): Service(ua.BrowseParameters, _browse),
-        _id("BrowseNext"): Service(ua.BrowseNextParameters, _browse_next),
-        _id("TranslateBrowsePathsToNodeIds"): Service(ua.TranslateBrowsePathsToNodeIdsParameters, _translate),
-        _id("RegisterNodes"): Service(ua.RegisterNodesParameters, _register),
-        _id("UnregisterNodes"): Service(ua.UnregisterNodesParameters, _unregister),
-        _id("CreateMonitoredItems"): Service(ua.CreateMonitoredItemsParameters, _create_items),
-        _id("ModifyMonitoredItems"): Service(ua.ModifyMonitoredItemsParameters, _modify_items),
-        _id("DeleteMonitoredItems"): Service(ua.DeleteMonitoredItemsParameters, _delete_items),
-        _id("SetTriggering"): Service(ua.SetTriggeringParameters, _set_triggering),
-        _id("SetMonitoringMode"): Service(ua.SetMonitoringModeParameters, _set_monitoring_mode),
-    }
-)
 
 
 class ResponseSender:
@@ -196,6 +98,9 @@ class RequestProcessor(UaProcessor):
         self._connection = ServerChannel(self._agreed, self._access, self._address)
         self._sender = ResponseSender(transport, self._connection, writable)
         self._turns: Turns = internal_server.turns
+        self._opening = self._turns.account(f"channels of {self._address}")
+        self._account = self._turns.account(self._address)
+        """The account of what comes without a session."""
         self._faults = 0
 
     @property
@@ -222,7 +127,7 @@ class RequestProcessor(UaProcessor):
             if header.MessageType == ua.MessageType.SecureOpen:
                 # New keys apply to the next message; waiting messages use the old ones.
                 await self._sender.flush()
-                async with self._turns.work(self.iserver.openings.of(self._address)):
+                async with self._turns.work(self._opening):
                     return bool(await super().process(header, body))
             continues: bool = await super().process(header, body)
             await self._sender.flush()
@@ -261,10 +166,13 @@ class RequestProcessor(UaProcessor):
     async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
         if len(body) > limits.REQUEST_SIZES.get(typeid.Identifier, limits.OPERATION_BYTES):
             raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
+        session = self._session
+        account = session.account if session is not None else self._account
         if typeid == _CREATE:
-            return await self._create(typeid, header, seqhdr, body)
+            return await self._turns.charge(account, self._create(typeid, header, seqhdr, body))
         if typeid == _ACTIVATE:
-            return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
+            params = struct_from_binary(ua.ActivateSessionParameters, body)
+            return await self._turns.charge(account, self._activate(header, seqhdr, params))
         if typeid not in _WITHOUT_SESSION:
             self._check_session(header.AuthenticationToken)
         if typeid == _CANCEL:
@@ -274,8 +182,10 @@ class RequestProcessor(UaProcessor):
         if (service := SERVICES.get(typeid)) is not None:
             await self._serve(service, typeid, header, seqhdr, body)
             return True
-        continues: bool = await self._process_message(typeid, header, seqhdr, body)
-        return continues
+        if typeid == CALL:
+            await self._call(typeid, header, seqhdr, body)
+            return True
+        return bool(await self._turns.charge(account, self._process_message(typeid, header, seqhdr, body)))
 
     def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
         """Cancel the Publish requests of this handle; no other request waits (OPC 10000-4, 5.7.5)."""
@@ -291,12 +201,27 @@ class RequestProcessor(UaProcessor):
     async def _serve(self, service: Service, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
         """Decode, perform and answer a request of many operations as work in turns."""
         session = self.usable_session(typeid, body)
-        params = await self._decode(partial(struct_from_binary, service.parameters), body)
-        async with self._turns.work(session.budget) as turn:
+        params = await self._decode(session, partial(struct_from_binary, service.parameters), body)
+        async with self._turns.work(session.account) as turn:
             session.turn = turn
             response = await service.respond(session, params)
             await turn.step()
             self.send_response(header.RequestHandle, seqhdr, response)
+
+    async def _call(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
+        """Decode, perform and answer method calls: they wait for the store, and have no turn meanwhile."""
+        session = self.usable_session(typeid, body)
+        calls = await self._decode(session, read_calls, body)
+        results = await self._turns.charge(session.account, session.call(calls))
+        handle, wanted = header.RequestHandle, header.ReturnDiagnostics
+        async with self._turns.work(session.account):
+            try:
+                self.send_response(handle, seqhdr, ExplainedResponse(results, wanted))
+            except ServiceError:
+                # Diagnostics must not make the answer too large.
+                if not wanted:
+                    raise
+                self.send_response(handle, seqhdr, ExplainedResponse(results, 0))
 
     def usable_session(self, typeid: ua.NodeId, body: Buffer) -> ServerSession:
         """Return the session for a request that needs one. Raises ServiceError when it may not be used."""
@@ -310,16 +235,11 @@ class RequestProcessor(UaProcessor):
         session.touch()
         return session
 
-    async def _decode(self, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
+    async def _decode(self, session: ServerSession, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
         """Decode a body; a long one in the decoder's thread, so that it does not block the event loop."""
         if len(body) <= limits.DECODED_AT_ONCE:
             return decode(body)
-        session = self._session
-        loop = asyncio.get_running_loop()
-        decoded, used_s = await loop.run_in_executor(self.iserver.decoder, _decode_timed, decode, body)
-        if session is not None:
-            session.budget.use(used_s)
-        return decoded
+        return await self._turns.decoder.run(session.account, partial(decode, body))
 
     def send_response(
         self, requesthandle: int, seqhdr: Any, response: Any, msgtype: ua.MessageType = ua.MessageType.SecureMessage
@@ -361,6 +281,11 @@ class RequestProcessor(UaProcessor):
             self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
         subscription.monitored_item_srv.has_more = bool(result.MoreNotifications)
         subscription.monitored_item_srv.counts.count_message(result.NotificationMessage)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is connected."""
+        return not self._transport.is_closing()
 
     @property
     def waiting_publish_requests(self) -> int:
@@ -409,6 +334,7 @@ class RequestProcessor(UaProcessor):
             # asyncua has one session per connection, and would drop the previous one without closing it.
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
         self._session = None
+        await self.iserver.make_room_for_session()
         try:
             continues: bool = await self._process_message(typeid, header, seqhdr, body)
         except BaseException:
@@ -499,11 +425,6 @@ class RequestProcessor(UaProcessor):
                 request=typeid.Identifier,
                 reason=f"{type(error).__name__}: {error}"[:200],
             )
-
-
-def _decode_timed(decode: Callable[[Buffer], Any], body: Buffer) -> tuple[Any, float]:
-    started = time.thread_time()
-    return decode(body), time.thread_time() - started
 
 
 def _code(error: Exception, otherwise: int) -> int:

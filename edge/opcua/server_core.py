@@ -5,7 +5,6 @@ subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyn
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Never, Protocol
 
 from asyncua import ua
@@ -18,7 +17,7 @@ from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
-from edge.opcua.time_slices import Openings, Turns
+from edge.opcua.time_slices import Turns
 from edge.opcua.view_service import ReferenceTypes
 
 
@@ -103,7 +102,6 @@ class ServerCore(InternalServer):
         self.activation_s = activation_s
         self.limits = limits
         self.turns = Turns()
-        self.openings = Openings()
         self.counts = ServerCounts()
         self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
         """Variables that not every caller may read, each with the check."""
@@ -115,8 +113,6 @@ class ServerCore(InternalServer):
         """Perform the methods of conditions and of certificates, each where it is configured."""
         self.history: HistoryService = NoHistory()
         self.reference_types = ReferenceTypes(self.aspace)
-        # One thread: it never takes more than its share of the interpreter.
-        self.decoder = ThreadPoolExecutor(1, thread_name_prefix="opcua-decoder")
         self._types = types
         self.attribute_service = ReadOnlyAttributes(self.aspace)
         self.allow_remote_admin = False
@@ -153,6 +149,36 @@ class ServerCore(InternalServer):
         self.counts.sessions += 1
         return ServerSession(self, name)
 
+    async def make_room_for_session(self) -> None:
+        """Close the sessions whose clients were lost, the oldest first, as far as a new session needs it."""
+        while self.sessions >= self.limits.sessions and (session := self._oldest_orphan()) is not None:
+            await session.close_session()
+
+    async def make_room_for_subscription(self, session: ServerSession) -> None:
+        """End the subscriptions of lost clients, the oldest first, as far as a new one of a session needs it.
+
+        A user, and an address, has at most half of all. Raises BadTooManySubscriptions.
+        """
+        most = max(self.limits.subscriptions // 2, self.limits.subscriptions_of_session)
+        for sessions, limit in (
+            ([other for other in self.client_sessions if other.user_key == session.user_key], most),
+            ([other for other in self.client_sessions if other.address == session.address], most),
+            (self.client_sessions, self.limits.subscriptions),
+        ):
+            while sum(len(other.owned_subscriptions()) for other in sessions) >= limit:
+                if (orphan := self._oldest_orphan(sessions)) is None:
+                    raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
+                await orphan.close_session()
+
+    def _oldest_orphan(self, sessions: Iterable[ServerSession] | None = None) -> ServerSession | None:
+        """Return the session of the client that was lost first; None when all are connected."""
+        lost = [
+            session
+            for session in (self.client_sessions if sessions is None else sessions)
+            if not session.is_closed() and (session.connection is None or not session.connection.is_open)
+        ]
+        return min(lost, key=lambda session: session.record.last_contact, default=None)
+
     @property
     def client_sessions(self) -> tuple[ServerSession, ...]:
         """Return the sessions of clients."""
@@ -180,7 +206,7 @@ class ServerCore(InternalServer):
         for session in tuple(self._external_sessions.values()):
             await session.close_session()
         await super().stop()
-        self.decoder.shutdown(wait=False, cancel_futures=True)
+        self.turns.close()
 
     def register_server(self, *_: object) -> Never:
         """Refuse: asyncua lets every client, without a session, add servers to the answers of FindServers."""

@@ -32,7 +32,7 @@ from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.publishing import SessionConnection, modify, publish_for, republish, revise, start_publishing
 from edge.opcua.request_counts import SessionRecord
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.time_slices import Pacer, Turn, session_budget
+from edge.opcua.time_slices import Account, Pacer, Turn
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
 from edge.opcua.view_service import View
 
@@ -105,7 +105,10 @@ class ServerSession(InternalSession):
         self.caller: Caller | None = None
         self.locales: tuple[str, ...] = ()
         self.certificate = b""
-        self.budget = session_budget()
+        self.address = str(name[0]) if name else ""
+        self.user_key = self.address
+        """Whose use of the server counts together: a user, or the address of anonymous sessions."""
+        self.account: Account = internal_server.turns.account(self.user_key)
         self.record = SessionRecord()
         self.turn: Turn | None = None
         """The turn of the request that is being served."""
@@ -157,6 +160,9 @@ class ServerSession(InternalSession):
         result = super().activate_session(anonymous, None)
         self.user = User(role=UserRole.User, name=caller.name)
         self.caller = caller
+        self.address = caller.address
+        self.user_key = f"user {caller.name}" if caller.name else caller.address
+        self.account = self.iserver.turns.account(self.user_key)
         return result
 
     async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
@@ -268,7 +274,7 @@ class ServerSession(InternalSession):
                 return await extension.call(request, self)
         if (name := method_of(request)) is None:
             return (await super().call([request]))[0]
-        async with self.iserver.turns.work(self.budget) as turn:
+        async with self.iserver.turns.work(self.account) as turn:
             return await perform(name, request.InputArguments, self.session_id, self.subscription_service, turn)
 
     def _may_call(self, method: ua.NodeId) -> bool:
@@ -291,6 +297,7 @@ class ServerSession(InternalSession):
         """Create a subscription with a bounded publishing interval and lifetime."""
         if len(self.owned_subscriptions()) >= self._limits.subscriptions_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
+        await self.iserver.make_room_for_subscription(self)
         revise(params, self._limits.min_publishing_interval_ms)
         result = await super().create_subscription(params, callback, request_callback)
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]

@@ -1,97 +1,249 @@
-"""Shares the event loop: client work runs in short slices, one request at a time, with a budget per session."""
+"""Shares the event loop: client work runs in short slices, one request at a time, in fair order, within one budget.
+
+The order is fair between users first and between the sessions of a user then: who has used less is next. An anonymous
+session counts as the user of its address, and so does what comes before a login. A user who has used little does not
+wait for the budget that the others have used up. Work in threads has one thread for decoding and one for files, with
+the same order and the same budget.
+"""
 
 import asyncio
+import contextlib
+import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, TypeVar
 
 from edge.foundation.rate_limit import Allowance
 
 SLICE_S = 0.003
 """Work that has run longer than this yields to the event loop at its next step."""
 
-SHARE = 0.3
-"""Share of the processor that the requests of one session may use over time."""
+SHARE = 0.4
+"""Share of a processor that the work of all clients may use over time."""
 
 BURST_S = 2.0
-"""Work that a session may use at once after a pause: a client that reads all types needs one second."""
+"""Work of all clients at once after a pause: a client that reads all types needs one second."""
+
+OWN_SHARE = 0.05
+OWN_BURST_S = 0.25
+"""What a user may use, over time and at once, where the others have used up the budget."""
+
+SESSION_SHARE = 0.02
+SESSION_BURST_S = 0.1
+"""The same for a session, where other sessions of its user have used up what the user may."""
+
+SWITCH_S = 0.0005
+"""How long a working thread keeps the interpreter while the event loop wants it, as it does for each callback."""
+
+_MOST_USERS = 200
+
+_T = TypeVar("_T")
 
 
-OPENING_SHARE = 0.1
-OPENING_BURST_S = 0.5
-"""Work for the secure channels of one address, without a login: each takes a few milliseconds."""
-
-_MOST_ADDRESSES = 200
-
-
-def session_budget() -> Allowance:
-    """Return the processor time that one session may use."""
-    return Allowance(SHARE, BURST_S)
-
-
-class Openings:
-    """The processor time of each address for its secure channels. Of more than 200 the oldest are forgotten."""
+class _User:
+    """What a user has used; the seconds of a newcomer begin with those of the one who was served last."""
 
     def __init__(self) -> None:
-        self._budgets: dict[str, Allowance] = {}
-
-    def of(self, address: str) -> Allowance:
-        """Return what an address may use."""
-        budget = self._budgets.setdefault(address, Allowance(OPENING_SHARE, OPENING_BURST_S))
-        if len(self._budgets) > _MOST_ADDRESSES:
-            del self._budgets[next(iter(self._budgets))]
-        return budget
+        self.used_s = 0.0
+        self.served_s = 0.0
+        """The seconds of the session of this user that was served last."""
+        self.own = Allowance(OWN_SHARE, OWN_BURST_S)
 
 
-class _SlicedLock:
-    """A lock whose holders work one slice in a pass of the event loop, together."""
+class _Budget:
+    """What all clients may use, and the users."""
+
+    def __init__(self) -> None:
+        self.total = Allowance(SHARE, BURST_S)
+        self.served_s = 0.0
+        """The seconds of the user who was served last."""
+        self._users: dict[str, _User] = {}
+
+    def user(self, name: str) -> _User:
+        """Return a user; of more than 200 the one that appeared first is forgotten."""
+        user = self._users.setdefault(name, _User())
+        if len(self._users) > _MOST_USERS:
+            del self._users[next(iter(self._users))]
+        return user
+
+
+class Account:
+    """The session, or the connection before its login, to which work is charged."""
+
+    def __init__(self, budget: _Budget, user: _User) -> None:
+        self._budget = budget
+        self._user = user
+        self._own = Allowance(SESSION_SHARE, SESSION_BURST_S)
+        self.used_s = 0.0
+        """The seconds that it has used; those of a newcomer begin with those of the one who was served last."""
+
+    def use(self, seconds: float) -> None:
+        """Count work."""
+        self.used_s += seconds
+        self._user.used_s += seconds
+        self._own.use(seconds)
+        self._user.own.use(seconds)
+        self._budget.total.use(seconds)
+
+    def arrive(self) -> None:
+        """Begin to wait: who paused has no right to what the others have used meanwhile."""
+        self._user.used_s = max(self._user.used_s, self._budget.served_s)
+        self.used_s = max(self.used_s, self._user.served_s)
+
+    def serve(self) -> None:
+        """Begin to work."""
+        self._budget.served_s = self._user.used_s
+        self._user.served_s = self.used_s
+
+    def wait_s(self) -> float:
+        """Return the seconds until it may work."""
+        return self._budget.total.wait_s() if self._is_heavy() else 0.0
+
+    def rank(self) -> tuple[bool, float, float]:
+        """Return its place among those that wait; the lowest is next."""
+        return self._is_heavy(), self._user.used_s, self.used_s
+
+    def _is_heavy(self) -> bool:
+        return self._user.own.wait_s() > 0 and self._own.wait_s() > 0
+
+
+ACCOUNT: ContextVar[Account] = ContextVar("ACCOUNT")
+"""The account of the method that is being called."""
+
+
+class _Place:
+    """What one piece of work has at a time: the event loop or a thread."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Account, asyncio.Future[None]]] = []
+        self._is_taken = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def acquire(self, account: Account) -> None:
+        """Wait for the budget and for the place."""
+        account.arrive()
+        granted = asyncio.get_running_loop().create_future()
+        entry = account, granted
+        self._waiting.append(entry)
+        self._grant()
+        try:
+            if not granted.done():
+                await granted
+        except asyncio.CancelledError:
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+            else:
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Release the place for the next one."""
+        self._is_taken = False
+        self._grant()
+
+    def _grant(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._is_taken or not self._waiting:
+            return
+        entry = min(self._waiting, key=lambda waiting: waiting[0].rank())
+        account, granted = entry
+        if (wait_s := account.wait_s()) > 0:
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._grant)
+            return
+        self._waiting.remove(entry)
+        self._is_taken = True
+        account.serve()
+        granted.set_result(None)
+
+
+class _LoopPlace(_Place):
+    """The event loop: those that have it work one slice in a pass, together."""
 
     def __init__(self, slice_s: float) -> None:
-        self._lock = asyncio.Lock()
-        self._slice_s = slice_s
+        super().__init__()
+        self.slice_s = slice_s
         self._used_s = 0.0
         """Work since the event loop was last left to all other tasks."""
 
-    async def acquire(self) -> None:
-        """Wait for the lock."""
-        await self._lock.acquire()
-
-    def release(self, used_s: float) -> None:
-        """Release the lock, when a slice is used up in the next pass: else twenty waiting tasks would work in one."""
+    def release_after(self, used_s: float) -> None:
+        """Release it, when a slice is used up in the next pass: else twenty waiting tasks would work in one."""
         self._used_s += used_s
-        if self._used_s > self._slice_s:
+        if self._used_s > self.slice_s:
             asyncio.get_running_loop().call_soon(self._release_in_new_pass)
         else:
-            self._lock.release()
+            self.release()
 
     def _release_in_new_pass(self) -> None:
         self._used_s = 0.0
-        self._lock.release()
+        self.release()
+
+
+class WorkThread:
+    """One thread for work of clients; it is charged when it ends."""
+
+    def __init__(self, name: str) -> None:
+        self._place = _Place()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def run(self, account: Account, work: Callable[[], _T]) -> _T:
+        """Run work and return its result. Who is cancelled meanwhile pays, too: the thread cannot be stopped."""
+        await self._place.acquire(account)
+        used: list[float] = []
+        loop = asyncio.get_running_loop()
+
+        def timed() -> _T:
+            started = time.thread_time()
+            try:
+                return work()
+            finally:
+                used.append(time.thread_time() - started)
+
+        def end(_: object) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._end, account, used)
+
+        running = self._executor.submit(timed)
+        running.add_done_callback(end)
+        return await asyncio.wrap_future(running)
+
+    def close(self) -> None:
+        """Start no further work."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _end(self, account: Account, used: list[float]) -> None:
+        account.use(sum(used))
+        self._place.release()
 
 
 class Turn:
     """The right to run; `step` yields to the event loop when the slice is used up."""
 
-    def __init__(self, lock: _SlicedLock, budget: Allowance, clock: Callable[[], float], slice_s: float) -> None:
-        self._lock = lock
-        self._budget = budget
+    def __init__(self, place: _LoopPlace, account: Account, clock: Callable[[], float], reader: WorkThread) -> None:
+        self._place = place
+        self._account = account
         self._clock = clock
-        self._slice_s = slice_s
+        self._reader = reader
+        self._is_charged = ACCOUNT.get(None) is account
+        """Whether it is part of a method that is charged anyway."""
         self._since = clock()
         self._is_held = False
 
     async def step(self) -> None:
         """Wait until all other tasks have run when the slice is used up."""
-        if self._clock() - self._since > self._slice_s:
+        if self._clock() - self._since > self._place.slice_s:
             self.end()
             await asyncio.sleep(0)
             await self.begin()
 
     async def begin(self) -> None:
         """Wait for the budget and for the turn."""
-        if (wait_s := self._budget.wait_s()) > 0:
-            await asyncio.sleep(wait_s)
-        await self._lock.acquire()
+        await self._place.acquire(self._account)
         self._is_held = True
         self._since = self._clock()
 
@@ -100,27 +252,89 @@ class Turn:
         if self._is_held:
             self._is_held = False
             used_s = self._clock() - self._since
-            self._budget.use(used_s)
-            self._lock.release(used_s)
+            if not self._is_charged:
+                self._account.use(used_s)
+            self._place.release_after(used_s)
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Read files in the thread for them, and return the result; others have their turns meanwhile."""
+        self.end()
+        try:
+            return await self._reader.run(self._account, work)
+        finally:
+            await self.begin()
 
 
 class Turns:
     """The turns of one server. Work between two steps should take a few milliseconds at most."""
 
     def __init__(self, slice_s: float = SLICE_S, clock: Callable[[], float] = time.thread_time) -> None:
-        self._lock = _SlicedLock(slice_s)
-        self._slice_s = slice_s
+        sys.setswitchinterval(SWITCH_S)
+        self.decoder = WorkThread("opcua-decoder")
+        """The thread for long requests, which would hold the event loop."""
+        self.reader = WorkThread("opcua-reader")
+        """The thread for files."""
+        self._budget = _Budget()
+        self._place = _LoopPlace(slice_s)
         self._clock = clock
 
+    def account(self, user: str) -> Account:
+        """Return an account of a user."""
+        return Account(self._budget, self._budget.user(user))
+
     @asynccontextmanager
-    async def work(self, budget: Allowance) -> AsyncIterator[Turn]:
+    async def work(self, account: Account) -> AsyncIterator[Turn]:
         """Run the block as work of a session. It must wait for `step` only."""
-        turn = Turn(self._lock, budget, self._clock, self._slice_s)
+        turn = Turn(self._place, account, self._clock, self.reader)
         await turn.begin()
         try:
             yield turn
         finally:
             turn.end()
+
+    async def charge(self, account: Account, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run work that waits for other things than `step`, such as the store: it has a turn to begin with only."""
+        try:
+            async with self.work(account):
+                pass
+        except BaseException:
+            work.close()
+            raise
+        token = ACCOUNT.set(account)
+        try:
+            return await _Charged(account, work, self._clock)
+        finally:
+            ACCOUNT.reset(token)
+
+    def close(self) -> None:
+        """Start no further work in threads."""
+        self.decoder.close()
+        self.reader.close()
+
+
+class _Charged:
+    """A coroutine whose own time between its waits is charged."""
+
+    def __init__(self, account: Account, work: Coroutine[Any, Any, _T], clock: Callable[[], float]) -> None:
+        self._account = account
+        self._work = work
+        self._clock = clock
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        proceed: Callable[[], Any] = partial(self._work.send, None)
+        while True:
+            started = self._clock()
+            try:
+                waits_for = proceed()
+            except StopIteration as end:
+                return end.value
+            finally:
+                self._account.use(self._clock() - started)
+            try:
+                yield waits_for
+                proceed = partial(self._work.send, None)
+            except BaseException as error:  # noqa: BLE001 - a cancellation belongs to the coroutine
+                proceed = partial(self._work.throw, error)
 
 
 class Pacer:

@@ -4,10 +4,8 @@ An invalid call returns a Bad status (B.1). A refused request returns the status
 a Bad status carries no output arguments.
 """
 
-import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -27,7 +25,7 @@ from edge.opcua.access import CALLER, LOCALES, Caller
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.call_diagnostics import ExplainedResult
 from edge.opcua.limits import DECODED_AT_ONCE
-from edge.opcua.time_slices import Pacer
+from edge.opcua.time_slices import ACCOUNT, Pacer, WorkThread
 from edge.station.intervene import InterventionRequest, ReleaseRequest
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.response import PAGE, FoundResponses, PageLimit
@@ -118,7 +116,7 @@ class JobMethodService(MethodService):
         aspace: AddressSpace,
         target_of: Callable[[ua.NodeId], Target | None],
         services: Services,
-        decoder: Executor | None = None,
+        decoder: WorkThread,
     ) -> None:
         super().__init__(aspace)
         self._decoder = decoder
@@ -154,7 +152,7 @@ class JobMethodService(MethodService):
         if sum(map(_size, given)) <= DECODED_AT_ONCE:
             return _read_arguments(signature, given)
         read = partial(_read_arguments, signature, given)
-        return await asyncio.get_running_loop().run_in_executor(self._decoder, read)
+        return await self._decoder.run(ACCOUNT.get(), read)
 
     async def _perform(self, target: Target, name: str, arguments: Sequence[Any]) -> ua.CallMethodResult:
         scope = target.scope

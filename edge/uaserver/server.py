@@ -252,7 +252,7 @@ async def open_server(
             found = targets.get(node_id) or charts.target_of(node_id)
             return found or next((target for part in added if (target := part.target_of(node_id))), None)
 
-        iserver.method_service = JobMethodService(iserver.aspace, target_of, services, iserver.decoder)
+        iserver.method_service = JobMethodService(iserver.aspace, target_of, services, iserver.turns.decoder)
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
         lists = [(item.job_orders, item.job_responses, item.work_masters) for item in shown.values()]

@@ -11,7 +11,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from edge.opcua import limits
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.publishing import publish_for
-from edge.opcua.time_slices import Turns, session_budget
+from edge.opcua.time_slices import Turns
 from tests.uaserver.other_stack import OtherStack, value_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,10 +52,11 @@ async def test_deleted_subscription_uses_no_publish_request() -> None:
     sent: list[object] = []
     made = InternalSubscription(granted, AddressSpace(), sent.append, ua.NodeId(), request_callback=lambda _: None)
     made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, 0, limits.DEFAULTS)
-    turns, session = Turns(), SimpleNamespace(budget=session_budget(), connection=None)
+    turns = Turns()
+    session = SimpleNamespace(account=turns.account(""), connection=None)
     publish_for(made, session, turns)
     made._task = asyncio.create_task(asyncio.Event().wait())  # noqa: SLF001 - as the publishing loop of a subscription
-    async with turns.work(session.budget):
+    async with turns.work(session.account):
         publishing = asyncio.create_task(made.publish_results("a request"))
         await asyncio.sleep(0)
         await made.stop()

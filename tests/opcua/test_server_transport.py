@@ -8,7 +8,7 @@ from asyncua.common.utils import Buffer, NotEnoughData, ServiceError
 from asyncua.ua import ua_binary
 from asyncua.ua.ua_binary import struct_from_binary, struct_to_binary
 
-from edge.opcua.server_transport import read_calls
+from edge.opcua.services import read_calls
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 

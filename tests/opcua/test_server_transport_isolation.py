@@ -70,7 +70,7 @@ async def _camera_client() -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("_camera_client")
 async def test_asyncua_decodes_a_job_order_as_a_camera_type() -> None:
-    # When this fails, remove `server_transport.read_calls` and the table in `encoding.py`.
+    # When this fails, remove `services.read_calls` and the table in `encoding.py`.
     read = extensionobject_from_binary(Buffer(extensionobject_to_binary(extension_object(ORDER))))
     assert type(read).__name__ == "CameraJobOrder"
 

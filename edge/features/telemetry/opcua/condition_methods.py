@@ -124,7 +124,7 @@ class ConditionRefresher:
                 await asyncio.sleep(_FULL_QUEUE_S)
                 continue
             # As work of the session: a client that refreshes all the time delays no other client.
-            async with self._core.turns.work(session.budget) as turn:
+            async with self._core.turns.work(session.account) as turn:
                 while waiting and (items.has_room(item, _QUEUED) or not waits):
                     for view in self._retained(waiting.pop(), None if is_of_server else node_id):
                         await send_event(items, item, self._conditions.event_of(view))

@@ -1,7 +1,6 @@
 """Reads the history of a tag in parts: raw values, aggregates of intervals, values at instants."""
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -135,7 +134,7 @@ class TagHistory:
                 unwritten=unwritten,
                 room=room.size,
             )
-            page = await _in_thread(turn, read)
+            page = await turn.read(read)
             if self._buffer is None or self._buffer.revision == revision:
                 return page
 
@@ -220,14 +219,5 @@ async def _have_a_pause(turn: Turn) -> None:
     turn.end()
     try:
         await asyncio.sleep(_WRITE_S)
-    finally:
-        await turn.begin()
-
-
-async def _in_thread(turn: Turn, read: Callable[[], HistoryPage]) -> HistoryPage:
-    """Read in a thread; other sessions have their turn meanwhile."""
-    turn.end()
-    try:
-        return await asyncio.to_thread(read)
     finally:
         await turn.begin()

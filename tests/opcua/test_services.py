@@ -2,7 +2,7 @@
 
 from asyncua import ua
 
-from edge.opcua.request_processor import SERVICES
+from edge.opcua.services import SERVICES
 
 
 def test_service_has_its_own_parameters() -> None:
