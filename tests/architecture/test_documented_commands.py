@@ -49,6 +49,7 @@ NOT_EXECUTED = {
     "docs/how-to/opcua-equipment.md": "needs a controller and a camera: tests/outside/test_opcua_devices.py",
     "docs/how-to/operator-prompts.md": "the job needs prompts: tests/outside/test_prompts.py",
     "docs/how-to/openprotocol-equipment.md": "needs a controller: tests/outside/test_openprotocol_gateways.py",
+    "docs/how-to/plcopen.md": "needs a file of a PLC: tests/features/recipes/cli/test_plcopen.py",
     "docs/how-to/raspberry-pi.md": "needs the board; its steps are those of first-job.md",
     "docs/how-to/samples-from-mqtt.md": "needs sensors: tests/outside/test_sources.py",
     "docs/how-to/samples-from-opcua.md": "needs a server: tests/outside/test_encrypted_source.py",

@@ -6,6 +6,7 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.features.recipes.cli.check import recipe
+from edge.features.recipes.cli.plcopen import import_recipe
 
 
 @click.group(cls=CommandGroup)
@@ -16,3 +17,4 @@ def recipes() -> None:
 check = copy(recipe)
 check.epilog = "Example: edge recipes check rear-axle.json"
 recipes.add_command(check, "check")
+recipes.add_command(import_recipe)
