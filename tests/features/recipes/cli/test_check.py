@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -55,6 +57,58 @@ def test_file_that_is_not_a_recipe_is_reported(tmp_path: Path, text: str) -> Non
 def test_recipe_is_read_from_standard_input() -> None:
     answer = CliRunner().invoke(main, ["check", "recipe", "-"], input='{"steps": []}')
     assert answer.output.splitlines() == ["exactly one step must be initial, not none", "-: 1 problem"]
+
+
+FIT: dict[str, Any] = {
+    "steps": [{"name": "Fit", "initial": True}, {"name": "Done"}],
+    "transitions": [{"source": "Fit", "target": "Done", "condition": "actions.fit.failed"}],
+    "actions": [
+        {
+            "name": "fit",
+            "step": "Fit",
+            "qualifier": "N",
+            "interaction": "push_command",
+            "type_id": "com.example.fit.v1",
+            "timeout_seconds": 30,
+        }
+    ],
+}
+
+
+def test_dead_end_is_a_fault_with_its_place_and_a_script(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(FIT, indent=1))
+    answer = check("recipe", file, "--json")
+    assert answer.exit_code == 2
+    report = json.loads(answer.output)
+    assert (report["problems"], report["faults"], report["warnings"], report["bounded"]) == ([], [], [], False)
+    first = report["findings"][0]
+    assert (first["level"], first["kind"], first["element"]) == ("fault", "dead-end", {"type": "step", "name": "Fit"})
+    assert (first["line"], first["column"]) == (3, 3)
+    assert first["message"].startswith("step Fit: ")
+    assert first["remedy"].startswith("Add a transition from Fit")
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(first["witness"]["script"]))
+    simulated = CliRunner().invoke(main, ["simulate", str(file), "--script", str(script), "--json"])
+    assert json.loads(simulated.output)["final"] == "running"
+
+
+def test_warnings_are_faults_when_the_check_is_strict(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    ways = [FIT["transitions"][0] | {"condition": "always"}, *FIT["transitions"]]
+    file.write_text(json.dumps(FIT | {"transitions": ways}))
+    plain, strict = check("recipe", file), check("recipe", file, "--strict")
+    assert (plain.exit_code, strict.exit_code) == (0, 2)
+    assert "warning: action fit of step Fit: " in plain.output
+    assert strict.output.endswith(": 1 problem\n")
+
+
+def test_page_shows_what_the_check_prints(tmp_path: Path) -> None:
+    page = Path("docs/how-to/check-a-recipe.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:sh)?\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "fit.json"
+    file.write_text(blocks[0].partition("<<END\n")[2].partition("END\n")[0])
+    assert check("recipe", file).output == blocks[1].replace("fit.json", str(file))
 
 
 def test_recipes_check_is_the_same_command(tmp_path: Path) -> None:
