@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from edge.features.simulator.broker import STOP_SECONDS, LocalBroker, find_mosquitto
+from edge.links.local_broker import STOP_SECONDS, LocalBroker, find_mosquitto
 
 
 class OwnBroker(LocalBroker):

@@ -1,57 +1,21 @@
 """A feature can be removed: its folder and its row go, and with them the features that use it."""
 
-import ast
 import re
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from edge.app.features import FEATURES, features
-from tests.architecture.sources import ROOT, modules, syntax
-
-
-@cache
-def imports() -> dict[str, set[str]]:
-    """Return what each module of the product imports, also within functions and for types."""
-    found: dict[str, set[str]] = {}
-    for path in modules():
-        names = found[".".join(path.with_suffix("").parts)] = set()
-        for node in ast.walk(syntax(path)):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            elif isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-    return found
-
-
-def feature_of(module: str) -> str:
-    parts = module.split(".")
-    return parts[2] if parts[:2] == ["edge", "features"] and len(parts) > 2 else ""
-
-
-def with_users(feature: str) -> set[str]:
-    """Return a feature and those that use it, directly or through others."""
-    gone = {feature}
-    while True:
-        users = {
-            feature_of(module) for module, names in imports().items() if any(feature_of(name) in gone for name in names)
-        }
-        if users - gone - {""} == set():
-            return gone
-        gone |= users - {""}
-
-
-def users_in_the_core(gone: set[str]) -> set[str]:
-    return {
-        module
-        for module, names in imports().items()
-        if not feature_of(module) and any(feature_of(name) in gone for name in names)
-    }
-
+from edge.config import MqttSettings, RedisSettings
+from edge.model.isa95 import ReturnStatus
+from tests.app.running import edge_run, opcua_in, settings_of, written
+from tests.architecture.sources import ROOT
+from tests.conftest import WaitUntil
+from tests.integration.plant import PUSHING, SCOPE, opened_plant, order
+from tests.removal import feature_of, imports, remove_rows, users_in_the_core, with_users, write_copy
 
 REMOVABLE = [name for name in FEATURES if not users_in_the_core(with_users(name))]
 
@@ -68,15 +32,11 @@ def test_station_files_and_page_stay_without_the_features_that_add_to_them() -> 
 def test_command_and_imports_are_whole_without_a_feature(tmp_path: Path, name: str) -> None:
     gone = with_users(name)
     shutil.copytree(ROOT / "edge", tmp_path / "edge", ignore=shutil.ignore_patterns("__pycache__"))
-    table = tmp_path / "edge" / "app" / "features.py"
-    rows = table.read_text(encoding="utf-8")
-    for text in gone:
-        shutil.rmtree(tmp_path / "edge" / "features" / text)
-        assert f'    "{text}",\n' in rows
-        rows = rows.replace(f'    "{text}",\n', "")
-    table.write_text(rows, encoding="utf-8")
+    for feature in gone:
+        shutil.rmtree(tmp_path / "edge" / "features" / feature)
+    remove_rows(tmp_path / "edge" / "app" / "features.py", gone)
     left = [word for word in imports() if feature_of(word) not in gone and not word.endswith("__main__")]
-    code = f"import importlib\nfor each in {left!r}:\n    importlib.import_module(each.removesuffix('.__init__'))\n"
+    code = f"import importlib\nfor module in {left!r}:\n    importlib.import_module(module.removesuffix('.__init__'))\n"
     code += "from edge.cli import main\nmain(['--help'])"
     environment = {"PYTHONPATH": str(tmp_path)}
     call = [sys.executable, "-P", "-c", code]
@@ -84,3 +44,61 @@ def test_command_and_imports_are_whole_without_a_feature(tmp_path: Path, name: s
     assert shown.returncode == 0, shown.stderr
     nouns = {noun for feature in features() if feature.name in gone for noun in feature.commands}
     assert {noun for noun in nouns if re.search(rf"^  {noun} ", shown.stdout, re.MULTILINE)} == set()
+
+
+LEFT_OUT = {
+    "test_documented_commands.py": "pages by hand have commands of the feature",
+    "test_language.py::test_pages_name_files_that_exist": "pages by hand name its files",
+    "test_layout.py::test_files_that_make_and_ci_name_exist": "targets of make name its tests",
+    "test_quoted_messages.py": "pages by hand quote its messages",
+    "test_files.py::test_every_module_with_logic_has_a_test_module": "tests that use the feature are gone",
+    "test_files.py::test_module_tested_elsewhere_and_its_test_exist": "its rows are by hand",
+    "test_files.py::test_pattern_of_short_files_matches_one": "its rows are by hand",
+}
+"""Tests that look at pages and tables by hand -> what whoever removes a feature edits there."""
+
+
+def steps() -> list[list[str]]:
+    """Return the commands of `make check`, apart from the tests that are left out."""
+    tools = Path(sys.executable).parent
+    left_out = [f"--deselect=tests/architecture/{test}" for test in LEFT_OUT]
+    return [
+        [str(tools / "ruff"), "check"],
+        [str(tools / "ruff"), "format", "--check"],
+        [str(tools / "mypy")],
+        [str(tools / "lint-imports")],
+        [sys.executable, "-m", "pytest", "-q", "tests/architecture", *left_out],
+    ]
+
+
+def test_steps_are_those_of_make_check() -> None:
+    (recipe,) = re.findall(r"^check: setup .*\n((?:\t.+\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    called = [" ".join([Path(command[0]).name, *command[1:]]) for command in steps()]
+    expected = [line.removeprefix("\t@$(BIN)/") for line in recipe.splitlines()]
+    assert [command.split(" --deselect")[0] for command in called] == expected
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FEATURES)
+def test_project_without_a_feature_is_green(tmp_path: Path, name: str) -> None:
+    write_copy(tmp_path, name)
+    for command in steps():
+        checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stdout[-5000:] + checked.stderr[-2000:]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FEATURES)
+async def test_gateway_without_a_feature_runs_a_job(
+    tmp_path: Path, name: str, mqtt: MqttSettings, redis: RedisSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    write_copy(copy := tmp_path / "copy", name)
+    settings = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    of_the_copy = {"PYTHONPATH": str(copy), "PYTHONSAFEPATH": "1"}
+    async with opened_plant(mqtt, unique) as plant, edge_run("--settings", settings, **of_the_copy) as gateway:
+        await gateway.until("ready")
+        await plant.configure(PUSHING)
+        await plant.wrench.release()
+        assert (await plant.mes.call(SCOPE, "StoreAndStart", order("J1"))).status is ReturnStatus.NO_ERROR
+        await wait_until(plant.heard.ended)
+        await gateway.stop()

@@ -14,7 +14,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.store.embedded import server_program
 from edge.store.open_store import open_store
 from edge.store.store_repair import Rest, StoreRepair, Survey, load_repairs, repair_store, survey
-from tests.features.telemetry.plant import until_async
+from tests.waiting import until_async
 
 INCREMENT = "appendonly.aof.1.incr.aof"
 BASE = "appendonly.aof.1.base.rdb"

@@ -16,7 +16,6 @@ from msgspec import Struct, field
 
 from edge.cli.terminal.output import READY
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.demo_parts import (
     DemoPage,
     GiveUp,
@@ -35,6 +34,7 @@ from edge.foundation.errors import Defect, EdgeError, Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
+from edge.links.local_broker import open_broker
 from edge.links.mqtt import Message, open_session, to_event
 from edge.links.opcua import ClientSession as OpcuaSession
 from edge.links.opcua import open_client

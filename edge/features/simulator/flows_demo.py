@@ -15,7 +15,6 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.controller import open_controller
 from edge.features.simulator.demo_parts import (
     DemoPage,
@@ -32,6 +31,7 @@ from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.process import Process, open_process, run_process
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.text import Text
+from edge.links.local_broker import open_broker
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA

@@ -18,7 +18,6 @@ from rich.panel import Panel
 from rich.text import Text as RichText
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.demo_parts import (
     DemoPage,
     GiveUp,
@@ -35,6 +34,7 @@ from edge.features.simulator.process import Process, open_process
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
+from edge.links.local_broker import open_broker
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.instant import milliseconds, parse_instant
 from edge.ports.alarm import AlarmCall, AlarmChangeKind, PublicAlarm, PublicAlarmChange

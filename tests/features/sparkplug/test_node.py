@@ -14,8 +14,9 @@ from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.features.sparkplug.peers import REBIRTH, Host, metrics_of, open_host
 from tests.features.sparkplug.plant import FAST, Plant, now_ms
-from tests.features.telemetry.plant import append, until_async
+from tests.features.telemetry.plant import append
 from tests.local_broker import OwnBroker, open_broker
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from edge.features.telemetry.alarm_decision import FLOOD_ALARMS
@@ -104,13 +103,3 @@ async def changes_of(store: Store) -> list[AlarmChange]:
 async def kinds_of(store: Store) -> list[str]:
     """Return the kinds of all changes of alarms, in their order."""
     return [alarm_change.kind.value for alarm_change in await changes_of(store)]
-
-
-async def until_async(condition: Callable[[], Awaitable[object]], deadline: float = 60.0) -> None:
-    """Wait for a condition that the store answers."""
-    end = time.monotonic() + deadline
-    while True:
-        if await condition():
-            return
-        assert time.monotonic() < end, "the condition did not come true in time"
-        await asyncio.sleep(0.005)

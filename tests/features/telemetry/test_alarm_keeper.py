@@ -25,10 +25,10 @@ from tests.features.telemetry.plant import (
     changes_of,
     kinds_of,
     rules_of,
-    until_async,
     until_drained,
 )
 from tests.features.telemetry.test_processor import temp, until_kinds
+from tests.waiting import until_async
 
 
 async def test_flood_is_one_alarm_and_active_conditions_are_raised_at_its_end(store: Store) -> None:

@@ -22,11 +22,11 @@ from tests.features.telemetry.plant import (
     at_work,
     kinds_of,
     rules_of,
-    until_async,
     until_drained,
 )
 from tests.features.telemetry.test_processor import temp, until_kinds
 from tests.outside.servers import Store as Server
+from tests.waiting import until_async
 
 RATE = {"id": "fast", "kind": "rate", "tag": "*", "per_second": 5, "severity": 100}
 

@@ -33,10 +33,10 @@ from tests.features.telemetry.plant import (
     changes_of,
     kinds_of,
     rules_of,
-    until_async,
     until_drained,
 )
 from tests.store.losing_store import LosingStore, Loss
+from tests.waiting import until_async
 
 
 def temp(seconds: float, value: Any, quality: Quality = Quality.GOOD) -> Sample:

@@ -10,9 +10,9 @@ from tests.features.telemetry.plant import (
     at_work,
     kinds_of,
     rules_of,
-    until_async,
     until_drained,
 )
+from tests.waiting import until_async
 
 
 def temp(seconds: float, value: float) -> Sample:

@@ -18,7 +18,7 @@ from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.client import Store
 from tests.cli.calling import Edge, Offline
-from tests.features.telemetry.plant import until_async
+from tests.waiting import until_async
 
 
 async def put(store: Store, id: str, *, seen_s: int, **others: object) -> None:

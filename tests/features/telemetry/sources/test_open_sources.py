@@ -16,8 +16,8 @@ from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.features.sparkplug.peers import DEADLINE_S, running
-from tests.features.telemetry.plant import until_async
 from tests.local_broker import OwnBroker
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.slow
 

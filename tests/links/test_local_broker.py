@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import find_mosquitto, open_broker
 from edge.foundation.errors import Unavailable
+from edge.links.local_broker import find_mosquitto, open_broker
 from edge.links.mqtt import Message, open_session
 from tests import local_broker
 from tests.conftest import WaitUntil

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "sparkplug.md"
 _ROW = re.compile(r"^\| (`[a-z].*?`) \| (.*) \|$", re.MULTILINE)
 
