@@ -1,12 +1,14 @@
 """Each feature is a folder with a declaration, and a row."""
 
 import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 import pytest
 
 import edge.features
+from edge.app.feature import Feature
 from edge.app.features import (
     FEATURES,
     declared_sections,
@@ -71,6 +73,46 @@ def test_every_location_that_a_feature_names_exists() -> None:
         further = (item.page, item.brokers, item.checks, *item.options.values())
         for location in filter(None, (*phases, *below, *kinds, *pings, *documents, *further)):
             assert pkgutil.resolve_name(location)
+
+
+PLACES = {
+    "settings": {"settings"},
+    "equipment": {"equipment"},
+    "phases": {"service", "operations", "equipment", "calls"},
+    "opcua": {"opcua"},
+    "page": {"page"},
+    "checks": {"checks"},
+    "documents": {"documents"},
+    "commands": {"commands", "cli", "simulated"},
+}
+"""What a declaration names -> the files or folders of a feature in which it is, for whoever looks for it."""
+
+
+def locations(item: Feature) -> Mapping[str, list[str]]:
+    """Return the locations that a feature declares, by what they add."""
+    kinds = item.kinds.values()
+    subcommands = [location for names in item.subcommands.values() for location in names.values()]
+    return {
+        "settings": [item.sections, item.mirrors, item.folders, item.discovered_as, *(kind.settings for kind in kinds)],
+        "equipment": [
+            location
+            for kind in kinds
+            for location in (kind.opener, kind.ping)
+            if not location.startswith("edge.equipment.")
+        ],
+        "phases": [item.prepare, item.open, item.open_off, item.serve],
+        "opcua": [item.opcua, item.opcua_off],
+        "page": [item.page],
+        "checks": [item.checks, item.brokers],
+        "documents": [kind.documents for kind in item.documents.values()],
+        "commands": [*(noun.module for noun in item.commands.values()), *subcommands, *item.options.values()],
+    }
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_additions_of_features_are_in_the_files_named_for_them(kind: str) -> None:
+    declared = [location for item in features() for location in locations(item)[kind] if location]
+    assert [location for location in declared if location.partition(":")[0].split(".")[3] not in PLACES[kind]] == []
 
 
 def test_documents_without_a_location_are_a_kind_of_station_settings() -> None:

@@ -3,17 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from contextlib import AsyncExitStack
 from enum import Enum, auto
 from functools import partial
 from typing import Final, TypeAlias
 
-from edge.app.feature import Opened
-from edge.app.parts import GatewayParts
 from edge.features.lamps.lines import Lines
 from edge.foundation.task_group import background_task
 from edge.ports.alarm import Alarm, AlarmState
-from edge.store import kept_alarms
 from edge.store.background import restart_on_outage
 
 FLASH_S: Final = 0.5
@@ -113,8 +109,3 @@ class AlarmLamps:
             else:
                 self._changed.clear()
                 is_bright = True
-
-
-async def prepare_lamps(_stack: AsyncExitStack, core: GatewayParts) -> Opened:
-    """Return how stack lights follow the kept alarms."""
-    return Opened(equipment={"stacklight": (partial(kept_alarms.follow_kept, core.store),)})

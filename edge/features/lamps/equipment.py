@@ -1,11 +1,14 @@
 """A stack light and its buttons at GPIO lines."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import structlog
 
+from edge.app.feature import Opened
+from edge.app.parts import GatewayParts
 from edge.equipment.connected_equipment import ConnectedEquipment, open_connected
 from edge.equipment.device import Device, DeviceEvent
 from edge.equipment.repetition import permit_start
@@ -17,6 +20,7 @@ from edge.foundation.text import Text
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentEvent, StationPort
+from edge.store import kept_alarms
 
 _log = structlog.get_logger(__name__)
 
@@ -103,3 +107,8 @@ class StackLight:
 
     async def stop(self, command: Command) -> None:
         """Keep the lamps as they are: a command ends as soon as the lamps are switched."""
+
+
+async def prepare_lamps(_stack: AsyncExitStack, core: GatewayParts) -> Opened:
+    """Return how stack lights follow the kept alarms."""
+    return Opened(equipment={"stacklight": (partial(kept_alarms.follow_kept, core.store),)})

@@ -6,7 +6,7 @@ from edge.equipment.kinds import EquipmentKind
 FEATURE = Feature(
     "lamps",
     is_on=lambda settings: any(equipment.kind == "stacklight" for equipment in settings.southbound.values()),
-    prepare="edge.features.lamps.alarm_lamps:prepare_lamps",
+    prepare="edge.features.lamps.equipment:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(
             "edge.features.lamps.settings:StackLightSettings", "edge.features.lamps.equipment:open_stacklight"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from edge.app.advice import CONNECT_WITHIN_S, PORT, examine_server
 from edge.config import Settings
-from edge.features.opcua_extras import advertise
+from edge.features.opcua_extras import commands as advertise
 from edge.model.finding import Examination, HealthFinding, ok, warning
 
 

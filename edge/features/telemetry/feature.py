@@ -11,7 +11,7 @@ FEATURE = Feature(
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     is_on=lambda settings: not settings.is_off("telemetry"),
     open="edge.features.telemetry.service:open_telemetry",
-    open_off="edge.features.telemetry.alarm_requests:open_alarm_calls",
+    open_off="edge.features.telemetry.calls:open_alarm_calls",
     serve="edge.features.telemetry.service:serve_telemetry",
     settings_kinds={
         "rule": "edge.features.telemetry.definitions:RULE_SETTING",

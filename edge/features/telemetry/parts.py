@@ -105,7 +105,6 @@ async def open_parts(stack: contextlib.AsyncExitStack, core: GatewayParts, works
         flood_limit=settings.flood_alarms,
         slices=slices,
     )
-    suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
     history = await open_history(stack, settings, processor, core.store.defects)
     updates = _rule_updates(core, own, interest, processor)
     of_settings = (updates.refresh, TagUpdates(core.store, tags).refresh)
@@ -113,19 +112,7 @@ async def open_parts(stack: contextlib.AsyncExitStack, core: GatewayParts, works
     equipment_of = {type_id: equipment.name for type_id, equipment in works.dispatch.routes.items()}
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
     core.runs.additions.append(samples.commit_for)
-    # Only one instance on the store evaluates the rules: the publisher of the first scope.
-    gate = core.instance.publisher_gates[core.scopes[0]]
-    tasks = (
-        ("rules", processor.run),
-        ("alarm actions", lambda: follow_actions(core.store, works.jobs, core.source)),
-        ("alarm suppression", suppression.run),
-        ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
-    )
-    for name, work in tasks:
-        await core.keep_running_while(stack, gate, name, work)
-    await core.keep_running(stack, "samples", queue.run)
-    gateway_tags = GatewayTags(core, queue.put, now_ms, servers=core.health.servers.tags)
-    await core.keep_running(stack, "gateway tags", gateway_tags.run)
+    await _keep_running(stack, core, works, processor, queue)
     await _open_mirrors(stack, core, interest)
     return TelemetryService(
         queue,
@@ -143,6 +130,26 @@ async def open_parts(stack: contextlib.AsyncExitStack, core: GatewayParts, works
         history=history,
         volatile=volatile,
     )
+
+
+async def _keep_running(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works, processor: RuleProcessor, queue: SampleQueue
+) -> None:
+    """Evaluate the rules where this gateway has to, queue samples, and sample the gateway itself."""
+    # Only one instance on the store evaluates the rules: the publisher of the first scope.
+    gate = core.instance.publisher_gates[core.scopes[0]]
+    suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
+    tasks = (
+        ("rules", processor.run),
+        ("alarm actions", lambda: follow_actions(core.store, works.jobs, core.source)),
+        ("alarm suppression", suppression.run),
+        ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
+    )
+    for name, work in tasks:
+        await core.keep_running_while(stack, gate, name, work)
+    await core.keep_running(stack, "samples", queue.run)
+    gateway_tags = GatewayTags(core, queue.put, now_ms, servers=core.health.servers.tags)
+    await core.keep_running(stack, "gateway tags", gateway_tags.run)
 
 
 async def open_history(

@@ -6,7 +6,7 @@ from functools import partial
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
-from edge.features.telemetry.alarm_requests import alarm_calls
+from edge.features.telemetry.calls import alarm_calls
 from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.parts import TelemetryService, open_parts, publish_alarms
 from edge.features.telemetry.settings import SourceSettings

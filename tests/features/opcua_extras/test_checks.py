@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edge.config import OpcuaSettings, Settings
-from edge.features.opcua_extras import advertise
+from edge.features.opcua_extras import commands as advertise
 from edge.features.opcua_extras.checks import examine_announcement, examine_listener
 from edge.model.finding import Level
 from tests.app.opcua_answering import answering, only

@@ -1,14 +1,12 @@
-"""Alarm requests are applied once, refused with a reason, and not lost by concurrent writers."""
+"""Alarm requests are applied, refused with a reason, and not lost by concurrent writers."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from edge.features.telemetry.alarm_requests import alarm_event_of, call_alarm, request_change
+from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.features.telemetry.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, Shelve, transition
 from edge.foundation.errors import Refused
-from edge.model.cloudevent import CloudEvent
 from edge.ports.alarm import ALARM_METHODS, Alarm, AlarmCall, AlarmChangeKind, alarm_id
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
@@ -55,30 +53,3 @@ def test_every_alarm_method_has_its_event() -> None:
     arguments = AlarmCall(alarm_id="x", by="bo", seconds=2)
     assert len({type(alarm_event_of(method, arguments, 1000)) for method in ALARM_METHODS}) == len(ALARM_METHODS)
     assert alarm_event_of("Shelve", arguments, 1000) == Shelve("bo", until=3000)
-
-
-def call(data: Any, event_id: str = "1") -> CloudEvent:
-    return CloudEvent(id=event_id, source="/mes", type="x", data=data)
-
-
-async def test_same_call_again_has_the_same_answer_and_no_second_effect(store: Store) -> None:
-    alarm = await raised(store, "t")
-    event = call({"AlarmID": alarm.id, "By": "bo", "Comment": "seen"})
-    answers = [await call_alarm(store, "Acknowledge", event, lambda: 9, 60_000) for _ in range(3)]
-    assert answers[0] == answers[1] == answers[2]
-    assert (answers[0].state, answers[0].by) == ("acknowledged", "bo")
-    assert [alarm_change.kind for alarm_change in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
-
-
-async def test_same_call_at_two_gateways_at_once_has_one_answer(store: Store) -> None:
-    alarm = await raised(store, "t")
-    event = call({"AlarmID": alarm.id, "By": "bo", "Comment": "seen"})
-    answers = await asyncio.gather(*(call_alarm(store, "Acknowledge", event, lambda: 9, 60_000) for _ in range(3)))
-    assert answers[0] == answers[1] == answers[2]
-    assert [alarm_change.kind for alarm_change in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
-
-
-@pytest.mark.parametrize("data", [None, {}, {"AlarmID": "x"}, {"AlarmID": 5, "By": "bo"}, {"AlarmID": "x", "By": "bo"}])
-async def test_wrong_payload_and_unknown_alarm_are_refused(store: Store, data: Any) -> None:
-    with pytest.raises(Refused):
-        await call_alarm(store, "Acknowledge", call(data), lambda: 9, 60_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import GatewaySettings, OpcuaSettings, Settings
-from edge.features.opcua_extras.advertise import FileChange, service_file, update_service_file
+from edge.features.opcua_extras.commands import FileChange, service_file, update_service_file
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.cli import main
-from edge.features.opcua_extras import advertise as announcement
+from edge.features.opcua_extras import commands as announcement
 
 
 @pytest.fixture
