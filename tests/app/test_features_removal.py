@@ -49,6 +49,7 @@ def test_command_and_imports_are_whole_without_a_feature(tmp_path: Path, name: s
 LEFT_OUT = {
     "test_documented_commands.py": "pages by hand have commands of the feature",
     "test_language.py::test_pages_name_files_that_exist": "pages by hand name its files",
+    "test_language.py::test_clean_paths_exist": "its list of folders is by hand",
     "test_layout.py::test_files_that_make_and_ci_name_exist": "targets of make name its tests",
     "test_quoted_messages.py": "pages by hand quote its messages",
     "test_files.py::test_every_module_with_logic_has_a_test_module": "tests that use the feature are gone",
