@@ -12,7 +12,7 @@ from edge.foundation.text import Text
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
 from edge.model.isa95 import ReleasedStop, ReturnStatus
 from edge.sfc.intervention import awaits_second, person_of
-from edge.sfc.signal import Ignored, Intervene, PersonAnswer, Resolve, SecondPerson
+from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson
 from edge.station.decision import RESOLVE, Decision, NotAllowed
 from edge.station.job_call import CallAnswer
 from edge.station.runs import NoRun, Runs
@@ -30,14 +30,12 @@ _NAMELESS = frozenset({"", "anonymous"})
 class InterventionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person decides about a run; `signal.by` names the person, `signal.reason` says what was seen.
 
-    The answer to a command that asks a person has no reason, and says itself whether it needs a second person.
-
     `source` and `event_id` together name the request. `has_login` says that the gateway has checked who the person is.
     """
 
     scope: str
     job_id: str
-    signal: Resolve | Intervene | PersonAnswer
+    signal: Resolve | Intervene
     source: str
     event_id: str
     has_login: bool = False
@@ -74,11 +72,9 @@ async def intervene(active_runs: Runs, request: InterventionRequest, dedupe_ms: 
                 continue
 
 
-def _with_second(request: InterventionRequest, second: Mapping[str, int]) -> Resolve | Intervene | PersonAnswer:
+def _with_second(request: InterventionRequest, second: Mapping[str, int]) -> Resolve | Intervene:
     """Return the signal, with the need for a second person where the settings ask for one."""
     signal = request.signal
-    if isinstance(signal, PersonAnswer):
-        return signal
     kind = RESOLVE if isinstance(signal, Resolve) else signal.kind
     if kind not in second:
         return signal
@@ -100,28 +96,23 @@ def _mark(active_runs: Runs, request: InterventionRequest, dedupe_ms: int, decis
     return dedupe.mark(active_runs.store.keys, request.source, request.event_id, text, dedupe_ms)
 
 
-def _log(job_id: str, signal: Resolve | Intervene | PersonAnswer, answer: CallAnswer) -> None:
+def _log(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> None:
     event = "intervention requested" if answer.reasons else "intervention applied"
     if isinstance(signal, Resolve) and not answer.reasons:
         event = "outcome resolved"
-    if isinstance(signal, PersonAnswer):
-        logger.info("prompt answered", job=job_id, command=signal.command_id, by=signal.by)
-        return
     logger.warning(event, job=job_id, intervention=str(signal.text), by=signal.by, reason=signal.reason)
 
 
-def names_of(signal: Resolve | Intervene | PersonAnswer) -> tuple[str, ...]:
+def names_of(signal: Resolve | Intervene) -> tuple[str, ...]:
     """Return the parts of the chart that a decision names."""
-    if isinstance(signal, PersonAnswer):
-        return ()
     named = (signal.action,) if isinstance(signal, Resolve) else (signal.action, signal.step, signal.target)
     return tuple(text for text in named if text)
 
 
-def _validate(signal: Resolve | Intervene | PersonAnswer) -> None:
+def _validate(signal: Resolve | Intervene) -> None:
     if not signal.by:
         raise Refused("invalid_payload", "the request names no operator", "Name the operator in `by`.")
-    if not signal.reason.strip() and not isinstance(signal, PersonAnswer):
+    if not signal.reason.strip():
         raise Refused("invalid_payload", "the request has no reason", "Say in `reason` what you have seen.")
     if len(signal.by) + len(signal.reason) > MAX_TEXT_LENGTH:
         raise Refused(

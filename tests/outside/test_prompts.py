@@ -12,7 +12,7 @@ import pytest
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, RECIPE_SCHEMA, SETTING, TIGHTENING, order
 from tests.outside.servers import EDGE, wait_for
-from tests.outside.test_decisions import _edge
+from tests.outside.test_decisions import _edge, _rpc, _with_rpc
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +112,68 @@ def _check(file: Path) -> str:
     done = subprocess.run([EDGE, "check", "recipe", file], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     return done.stdout
+
+
+CALL = "com.github.aschamberger.microdcs.prompt.{}.v1"
+
+
+def test_the_mes_and_a_sidecar_list_and_answer_a_prompt(plant: Plant, tmp_path: Path) -> None:
+    socket_path = _with_rpc(plant, tmp_path)
+    add_people(plant)
+    plant.mes.configure(recipe=CHOOSING)
+    for job_id in ("J1", "J2"):
+        assert plant.mes.start_job(job_id).status == 1
+        prompt = wait_for_prompt(plant)
+        data = {"Prompt": prompt["id"], "Choice": "ok", "By": "anna"}
+        if job_id == "J1":
+            listed = plant.mes.ask(CALL.format("List"), {}).data["prompts"]
+            answered = plant.mes.ask(CALL.format("Answer"), data).data
+        else:
+            listed = _rpc(socket_path, CALL.format("List"), {}, id="list")["data"]["prompts"]
+            answered = _rpc(socket_path, CALL.format("Answer"), data)["data"]
+        assert listed == [prompt]
+        assert (answered["result"], answered["by"]) == ({"choice": "ok"}, "anna")
+        plant.mes.wait_for_state(job_id, "Ended", 60)
+        assert resolved_by(plant, job_id) == ["anna"]
+        late = plant.mes.ask(CALL.format("Answer"), data)
+        assert late.attributes["mdcserrorkind"] in {"not_open", "unknown_prompt"}
+
+
+@pytest.mark.parametrize("parameters", [{"role": "operator"}, {"second_person": True}], ids=str)
+def test_the_mes_cannot_answer_where_a_person_must_log_in(plant: Plant, parameters: dict[str, Any]) -> None:
+    add_people(plant)
+    plant.mes.configure(recipe=asking("confirm", **parameters))
+    assert plant.mes.start_job("J1").status == 1
+    prompt = wait_for_prompt(plant)
+    assert prompt["needs_login"]
+    refused = plant.mes.ask(CALL.format("Answer"), {"Prompt": prompt["id"], "By": "anna"})
+    assert refused.attributes["mdcserrorkind"] == "no_login"
+    assert prompts(plant) == [prompt]
+
+
+@pytest.mark.parametrize("point", ["decided", "committed", "handled"])
+def test_a_call_that_is_repeated_after_a_kill_has_one_answer(plant: Plant, point: str) -> None:
+    add_people(plant)
+    plant.mes.configure(recipe=CHOOSING)
+    assert plant.mes.start_job("J1").status == 1
+    data = {"Prompt": wait_for_prompt(plant)["id"], "Choice": "ok", "By": "anna"}
+    plant.gateway.stop()
+    # The same event, twice, from a MES that does not know whether the first one arrived.
+    calls = [plant.mes.send(CALL.format("Answer"), data, id="answer-1") for _ in range(2)]
+    for count in (1, 3, 5, 7):
+        plant.gateway.environment["EDGE_FAULT"] = f"{point}:{count}"
+        with contextlib.suppress(AssertionError):
+            plant.gateway.start()
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: not plant.gateway.is_alive, "the gateway is killed", 3)
+        plant.gateway.kill()
+    del plant.gateway.environment["EDGE_FAULT"]
+    plant.gateway.start()
+    plant.mes.client.wait(lambda: all(map(plant.mes.answer_to, calls)), "both answers", 60)
+    answers = [json.loads(received.payload) for received in map(plant.mes.answer_to, calls) if received]
+    assert [answer["id"] for answer in answers] == [data["Prompt"], data["Prompt"]]
+    plant.mes.wait_for_state("J1", "Ended", 60)
+    assert resolved_by(plant) == ["anna"]
 
 
 def test_exactly_one_of_many_answers_counts(plant: Plant) -> None:

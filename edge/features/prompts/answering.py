@@ -1,24 +1,28 @@
 """Lists the open prompts of a store and answers them; the commit that ends the command decides whose answer counts."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+import msgspec
+import structlog
 from msgspec import Struct
 
 from edge.features.prompts.answer import GivenAnswer, result_of
 from edge.features.prompts.open_prompt import OpenPrompt, ended_attempt, in_order, prompts_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
-from edge.model.isa95 import ReturnStatus
 from edge.model.user import Role
+from edge.sfc.intervention import awaits_second
 from edge.sfc.run import ActionState
-from edge.sfc.signal import PersonAnswer, SecondPerson
-from edge.station.decision import LoadedJob
-from edge.station.intervene import InterventionRequest, intervene
-from edge.station.job_call import CallAnswer
-from edge.station.runs import Runs
+from edge.sfc.signal import Ignored, PersonAnswer, SecondPerson
+from edge.station.decision import Decision, LoadedJob, NotAllowed
+from edge.station.runs import NoRun, Runs
 from edge.store import dedupe
+from edge.store.commit import Commit, Stale
 from edge.store.runs import active_jobs
+
+logger = structlog.get_logger(__name__)
 
 
 class Person(Struct, frozen=True):
@@ -40,7 +44,7 @@ class PromptRequest(Struct, frozen=True, kw_only=True):
 
 
 class PromptAnswered(Struct, frozen=True, kw_only=True):
-    """An answer that counts, or with `awaits_second` once another person has given it, too."""
+    """An answer that counts, or with `awaits_second` once another person has answered the same."""
 
     id: str
     job_order_id: str
@@ -80,36 +84,64 @@ async def answer_prompt(context: PromptContext, request: PromptRequest) -> Promp
     Raises Refused: `unknown_prompt`, `not_open` when its answer or its end came before, `invalid_answer` with every
     fault, `no_login` and `forbidden` where the prompt asks for a login or a higher role; Unavailable without the store.
     """
-    store = context.runs.store
-    jobs = await load_jobs(context.runs)
-    found = next(
-        (prompt for prompt in open_prompts(context, jobs, request.scopes) if prompt.id == request.prompt), None
-    )
-    if found is None:
-        earlier = await dedupe.load_answer(store, request.source, request.event_id)
+    runs = context.runs
+    while True:
+        earlier = await dedupe.load_answer(runs.store, request.source, request.event_id)
         if earlier is not None:
-            return _repeated(jobs, request, dedupe.decode_answer(earlier, CallAnswer))
-        raise _not_open(jobs, request)
-    _require(found, request.person)
-    result = result_of(found.kind, found.prompt, request.given)
-    second = SecondPerson(context.second_within_ms, request.person.role is not None)
-    signal = PersonAnswer(found.command_id, result, request.person.name, second if found.prompt.second_person else None)
-    asked = InterventionRequest(
-        scope=found.scope, job_id=found.job_id, signal=signal, source=request.source, event_id=request.event_id
+            return dedupe.decode_answer(earlier, PromptAnswered)
+        jobs = await load_jobs(runs)
+        asked = (prompt for prompt in open_prompts(context, jobs, request.scopes) if prompt.id == request.prompt)
+        if (found := next(asked, None)) is None:
+            raise _not_open(jobs, request)
+        _require(found, request.person)
+        signal = _signal(context, found, request)
+        mark = partial(_mark, context, request, found, signal)
+        match await runs.signal(found.job_id, signal, also=mark):
+            case Decision() as decision:
+                logger.info("prompt answered", job=found.job_id, action=found.action, by=signal.by)
+                return _answered(found, signal, decision)
+            case Ignored(reason=reason):
+                raise Refused("not_open", reason, _LOOK)
+            case NoRun() | NotAllowed():
+                raise Refused("not_open", Text.of("the job does not run"), _LOOK)
+            case Stale():
+                # The same request was committed elsewhere: its answer is read now.
+                continue
+
+
+def _signal(context: PromptContext, found: OpenPrompt, request: PromptRequest) -> PersonAnswer:
+    result, person = result_of(found.kind, found.prompt, request.given), request.person
+    second = SecondPerson(context.second_within_ms) if found.prompt.second_person else None
+    return PersonAnswer(found.command_id, result, person.name[:_LONGEST_NAME], second)
+
+
+def _mark(
+    context: PromptContext, request: PromptRequest, found: OpenPrompt, signal: PersonAnswer, decision: Decision
+) -> Commit:
+    answer = msgspec.json.encode(_answered(found, signal, decision)).decode()
+    return dedupe.mark(context.runs.store.keys, request.source, request.event_id, answer, context.dedupe_ms)
+
+
+def _answered(found: OpenPrompt, signal: PersonAnswer, decision: Decision) -> PromptAnswered:
+    return PromptAnswered(
+        id=found.id,
+        job_order_id=found.job_id,
+        step=found.step,
+        action=found.action,
+        result=signal.data,
+        by=signal.by,
+        awaits_second=awaits_second(decision.loaded.stored.run),
     )
-    answer = await intervene(context.runs, asked, context.dedupe_ms)
-    if answer.status not in {ReturnStatus.NO_ERROR, ReturnStatus.AWAITS_SECOND_PERSON}:
-        raise Refused("not_open", answer.reason, _LOOK)
-    return _answered(found, result, request.person.name, answer)
 
 
+_LONGEST_NAME: Final = 255
 _LOOK = "Look at what is asked now: edge prompts list"
 
 
 def _require(found: OpenPrompt, person: Person) -> None:
     if not found.prompt.needs_login:
         return
-    if person.role is None:
+    if person.role is None or not person.name:
         raise Refused(
             "no_login",
             Text.of("the prompt asks for a person who has logged in"),
@@ -124,33 +156,6 @@ def _require(found: OpenPrompt, person: Person) -> None:
         )
 
 
-def _answered(found: OpenPrompt, result: Any, by: str, answer: CallAnswer) -> PromptAnswered:
-    return PromptAnswered(
-        id=found.id,
-        job_order_id=found.job_id,
-        step=found.step,
-        action=found.action,
-        result=result,
-        by=by,
-        awaits_second=answer.status is ReturnStatus.AWAITS_SECOND_PERSON,
-    )
-
-
-def _repeated(jobs: Sequence[LoadedJob], request: PromptRequest, answer: CallAnswer) -> PromptAnswered:
-    """Return the answer to a request that was carried out before; its job may be gone."""
-    found = ((job.job.job_id, attempt) for job in jobs if (attempt := ended_attempt(job, request.prompt)))
-    job_id, ended = next(found, ("", None))
-    return PromptAnswered(
-        id=request.prompt,
-        job_order_id=job_id,
-        step=ended.step if ended else "",
-        action=ended.action if ended else "",
-        result=ended.result if ended else None,
-        by=request.person.name,
-        awaits_second=answer.status is ReturnStatus.AWAITS_SECOND_PERSON,
-    )
-
-
 def _not_open(jobs: Sequence[LoadedJob], request: PromptRequest) -> Refused:
     """Return why a prompt cannot be answered: the person who answered, or how else it ended."""
     for job in jobs:
@@ -161,18 +166,28 @@ def _not_open(jobs: Sequence[LoadedJob], request: PromptRequest) -> Refused:
             by = attempt.resolved_by or "-"
             return Refused("not_open", Text.of("the prompt was answered by {by} before", by=by), _LOOK)
         return Refused("not_open", Text.of("the prompt is over: {state}", state=attempt.state.text), _LOOK)
-    return Refused("unknown_prompt", Text.of("no prompt {id!r} is open", id=request.prompt), _LOOK)
+    return unknown_prompt(request.prompt)
+
+
+def unknown_prompt(prompt: str) -> Refused:
+    """Return the refusal of an id that no prompt has."""
+    return Refused("unknown_prompt", Text.of("no prompt {id!r} is open", id=prompt), _LOOK)
 
 
 class Prompts:
-    """The prompts of this gateway's scopes, for the page, OPC UA and other ways; `listeners` learn of each change."""
+    """The prompts of this gateway's scopes, for the page, the MES, OPC UA, buttons and readers."""
 
     def __init__(
-        self, context: PromptContext, scopes: Collection[str], jobs: Callable[[], Iterable[LoadedJob]]
+        self,
+        context: PromptContext,
+        scopes: Collection[str],
+        jobs: Callable[[], Iterable[LoadedJob]],
+        pictures: str = "",
     ) -> None:
-        """Read from `jobs`, the active runs of the gateway as it knows them."""
+        """Read from `jobs`, the active runs of the gateway as it knows them; `pictures` is the folder of pictures."""
         self._context = context
         self.scopes = scopes
+        self.pictures = pictures
         self._jobs = jobs
 
     @property
@@ -181,14 +196,18 @@ class Prompts:
         return open_prompts(self._context, self._jobs(), self.scopes)
 
     async def answer(
-        self, prompt: str, given: GivenAnswer, person: Person, source: str, event_id: str
+        self, prompt: str, given: GivenAnswer, person: Person, source: str, event_id: str, scope: str = ""
     ) -> PromptAnswered:
-        """Answer a prompt of these scopes. Raises as `answer_prompt`."""
+        """Answer a prompt of these scopes, or of one of them. Raises as `answer_prompt`."""
+        scopes = (scope,) if scope else self.scopes
         request = PromptRequest(
-            prompt=prompt, given=given, person=person, source=source, event_id=event_id, scopes=self.scopes
+            prompt=prompt, given=given, person=person, source=source, event_id=event_id, scopes=scopes
         )
         return await answer_prompt(self._context, request)
 
-    def is_of_prompts(self, job: LoadedJob) -> bool:
-        """Return whether a job has an open prompt."""
-        return any(prompts_of(job, self._context.type_ids, self._context.runs.clock()))
+    def find(self, prompt: str) -> OpenPrompt:
+        """Return the open prompt with an id. Raises Refused(`unknown_prompt`)."""
+        for found in self.open:
+            if found.id == prompt:
+                return found
+        raise unknown_prompt(prompt)

@@ -2,14 +2,23 @@
 
 from edge.app.feature import Feature, Noun
 from edge.equipment.kinds import EquipmentKind
+from edge.model.event_types import PROMPT_METHOD_TYPE
 
 FEATURE = Feature(
     "prompts",
     commands={"prompts": Noun("edge.features.prompts.commands", "Show what people at the station are asked; answer.")},
     sections="edge.features.prompts.settings:SECTIONS",
+    payloads={
+        "prompt.call": ("edge.features.prompts.calls:PromptCall", PROMPT_METHOD_TYPE.format("METHOD")),
+        "prompt.list": ("edge.features.prompts.open_prompt:PromptList", PROMPT_METHOD_TYPE.format("List")),
+        "prompt.answered": ("edge.features.prompts.answering:PromptAnswered", PROMPT_METHOD_TYPE.format("Answer")),
+    },
+    page="edge.features.prompts.page:PAGE",
     is_on=lambda settings: any(equipment.kind == "operator" for equipment in settings.southbound.values()),
     recipe_check="edge.features.prompts.prompt:recipe_faults",
     prepare="edge.features.prompts.service:prepare_prompts",
+    calls=tuple(map(PROMPT_METHOD_TYPE.format, ("List", "Answer"))),
+    switch="Add equipment of the kind operator: [southbound.NAME].",
     kinds={
         "operator": EquipmentKind(
             "edge.features.prompts.settings:OperatorSettings", "edge.features.prompts.equipment:open_operator"

@@ -135,6 +135,12 @@ class PublicPrompt(Struct, frozen=True, kw_only=True):
     first_until: Instant | None
 
 
+class PromptList(Struct, frozen=True, kw_only=True):
+    """The open prompts, the oldest first."""
+
+    prompts: tuple[PublicPrompt, ...]
+
+
 def public_prompt(found: OpenPrompt, languages: Sequence[str] = ()) -> PublicPrompt:
     """Return the public form of a prompt for a reader who prefers these languages."""
     prompt = found.prompt

@@ -6,8 +6,9 @@ from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
 from edge.config import Settings
 from edge.features.prompts.answering import PromptContext, Prompts
+from edge.features.prompts.calls import PromptCalls
 from edge.features.prompts.prompt import kind_of, parse_prompt
-from edge.features.prompts.settings import operator_types
+from edge.features.prompts.settings import PromptsSettings, operator_types
 from edge.foundation.text import Text
 from edge.station.equipment import Command
 from edge.station.runs import Runs
@@ -37,5 +38,7 @@ async def prepare_prompts(_stack: AsyncExitStack, core: GatewayParts) -> Opened:
         faults = [fault for action in named for fault in parse_prompt(kind, action.parameters)[1]]
         return Text.of("the prompt cannot be asked: {faults}", faults="; ".join(faults)) if faults else None
 
-    prompts = Prompts(context_of(core.runs, core.settings), core.scopes, lambda: tuple(active.loaded.values()))
-    return Opened(port=prompts, equipment={"operator": (fault_of,)})
+    pictures = core.settings.section(PromptsSettings).pictures
+    context = context_of(core.runs, core.settings)
+    prompts = Prompts(context, core.scopes, lambda: tuple(active.loaded.values()), pictures)
+    return Opened(port=prompts, equipment={"operator": (fault_of,)}, calls=PromptCalls(prompts).table)

@@ -54,6 +54,7 @@ IN_PATHS = {
     "trace": "0" * 64,
     "file": "0" * 64,
     "channel": "0",
+    "prompt": "x",
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"

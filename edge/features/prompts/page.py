@@ -1,0 +1,92 @@
+"""Prompts in the HTTP API and on the station page: list, picture, answer."""
+
+import asyncio
+import mimetypes
+from pathlib import Path
+from typing import Final
+
+from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices
+from edge.features.prompts.answer import GivenAnswer
+from edge.features.prompts.answering import Person, PromptAnswered, Prompts, unknown_prompt
+from edge.features.prompts.open_prompt import PromptList, public_prompt
+from edge.foundation.errors import Refused
+from edge.foundation.text import Text
+from edge.model.user import Role
+
+_SOURCE: Final = "urn:microdcs-edge:page"
+_LARGEST_PICTURE: Final = 4 << 20
+
+
+def _prompts_of(services: PageServices) -> Prompts | None:
+    prompts: Prompts | None = services.ports.get("prompts")
+    return prompts
+
+
+def _require(services: PageServices, prompt: str) -> Prompts:
+    if (prompts := _prompts_of(services)) is None:
+        raise unknown_prompt(prompt)
+    return prompts
+
+
+async def _list(services: PageServices, call: ApiCall) -> PromptList:
+    prompts, languages = _prompts_of(services), call.caller.languages
+    found = prompts.open if prompts else ()
+    return PromptList(prompts=tuple(public_prompt(prompt, languages) for prompt in found))
+
+
+async def _picture(services: PageServices, call: ApiCall) -> Download:
+    prompts = _require(services, call.path["prompt"])
+    name = prompts.find(call.path["prompt"]).prompt.picture
+    if not name or not prompts.pictures:
+        raise _no_picture(name)
+    return Download(
+        await asyncio.to_thread(_read, Path(prompts.pictures, name)), name, mimetypes.guess_type(name)[0] or ""
+    )
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > _LARGEST_PICTURE:
+            raise Refused(
+                "too_large",
+                Text.of("the picture {name!r} is larger than {most} MiB", name=file.name, most=_LARGEST_PICTURE >> 20),
+            )
+        return file.read_bytes()
+    except OSError:
+        raise _no_picture(file.name) from None
+
+
+def _no_picture(name: str) -> Refused:
+    return Refused(
+        "unknown_picture",
+        Text.of("there is no picture {name!r}", name=name),
+        "Put it into the folder of [prompts] pictures.",
+    )
+
+
+async def _answer(services: PageServices, call: ApiCall) -> PromptAnswered:
+    prompt, caller = call.path["prompt"], call.caller
+    prompts = _require(services, prompt)
+    person = Person(caller.user, caller.role)
+    try:
+        answered = await prompts.answer(prompt, call.body, person, _SOURCE, f"{caller.user}/{call.id}")
+    except Refused as refusal:
+        services.audit.called(caller, "prompts answer", prompt, "", refusal.message)
+        raise
+    services.audit.called(caller, "prompts answer", f"{answered.job_order_id}/{answered.action}", "")
+    return answered
+
+
+_PROMPT: Final = "/prompts/{prompt}"
+
+PAGE: Final = PagePart(
+    (
+        ApiOperation("GET", "/prompts", "List what people at the station are asked.", Role.OBSERVER, PromptList, _list),
+        ApiOperation(
+            "GET", f"{_PROMPT}/picture", "Return the picture of an open prompt.", Role.OBSERVER, Download, _picture
+        ),
+        ApiOperation(
+            "POST", f"{_PROMPT}/answer", "Answer a prompt.", Role.OPERATOR, PromptAnswered, _answer, GivenAnswer
+        ),
+    ),
+)

@@ -1,0 +1,101 @@
+"""Prompts over the HTTP API: listed in the language of the caller, answered by role, with their picture."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from edge.access.login import Users
+from edge.features.prompts.answering import PromptContext, Prompts
+from edge.features.prompts.page import PAGE
+from edge.model.job_state import JobState
+from edge.station.active_runs import ActiveRuns
+from tests.features.page.conftest import users  # noqa: F401 - a fixture
+from tests.features.page.serving import Browser, services_of, serving
+from tests.features.prompts.conftest import ask
+from tests.features.prompts.recipes import CHOOSE, CONFIRM, prompt
+from tests.station.plant import SCOPE, Plant
+
+pytestmark = pytest.mark.slow
+
+
+@pytest_asyncio.fixture
+async def browser(plant: Plant, context: PromptContext, users: Users, tmp_path: Path) -> AsyncIterator[Browser]:  # noqa: F811
+    """A client of the page of a station with people."""
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    port = Prompts(context, (SCOPE,), active.loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port})) as found:
+        yield found
+
+
+async def test_prompt_is_listed_in_the_language_of_the_caller(plant: Plant, browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/api/v1/prompts")).json == {"prompts": []}
+    await ask(plant, "J1", CHOOSE)
+    titles = []
+    for language in ("de", "en"):
+        (only,) = (await eve.get("/api/v1/prompts", accept_language=language)).json["prompts"]
+        titles.append(only["choices"][0]["title"])
+    assert titles == ["Ja", "Yes"]
+
+
+async def test_operator_answers_and_an_observer_may_not(plant: Plant, browser: Browser) -> None:
+    await ask(plant, "J1", CHOOSE)
+    eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")
+    (only,) = (await eve.get("/api/v1/prompts")).json["prompts"]
+    address = f"/api/v1/prompts/{only['id']}/answer"
+    assert (await eve.post(address, {"choice": "ok"})).status == 403
+    wrong = await alice.post(address, {"choice": "no"})
+    assert (wrong.status, wrong.json["kind"]) == (422, "invalid_answer")
+    done = await alice.post(address, {"choice": "ok"}, idempotency_key="k1")
+    assert (done.status, done.json["result"], done.json["by"]) == (200, {"choice": "ok"}, "alice")
+    again = await alice.post(address, {"choice": "ok"}, idempotency_key="k1")
+    assert (again.status, again.json) == (200, done.json)
+    late = await alice.post(address, {"choice": "ok"})
+    assert (late.status, late.json["kind"]) == (404, "unknown_prompt")
+    assert (await plant.job("J1")).status.state is JobState.ENDED
+
+
+async def test_role_of_a_prompt_is_that_of_the_login(plant: Plant, browser: Browser) -> None:
+    await ask(plant, "J1", prompt("confirm", role="engineer"))
+    alice, max_ = await browser.logged_in("alice"), await browser.logged_in("max")
+    (only,) = (await alice.get("/api/v1/prompts")).json["prompts"]
+    address = f"/api/v1/prompts/{only['id']}/answer"
+    refused = await alice.post(address, {})
+    assert refused.json["reason"] == "the prompt needs the role engineer"
+    assert (await max_.post(address, {})).status == 200
+
+
+async def test_two_logins_confirm_one_after_the_other(plant: Plant, browser: Browser) -> None:
+    await ask(plant, "J1", prompt("confirm", second_person=True))
+    alice, max_ = await browser.logged_in("alice"), await browser.logged_in("max")
+    (only,) = (await alice.get("/api/v1/prompts")).json["prompts"]
+    address = f"/api/v1/prompts/{only['id']}/answer"
+    assert (await alice.post(address, {})).json["awaits_second"]
+    (only,) = (await max_.get("/api/v1/prompts")).json["prompts"]
+    assert only["first_by"] == "alice"
+    assert not (await max_.post(address, {})).json["awaits_second"]
+
+
+async def test_picture_of_an_open_prompt_is_served(plant: Plant, browser: Browser, tmp_path: Path) -> None:
+    await ask(plant, "J1", prompt("confirm", picture="cable.png"), {**CONFIRM, "name": "next", "step": "Next"})
+    eve = await browser.logged_in("eve")
+    (only,) = (await eve.get("/api/v1/prompts")).json["prompts"]
+    address = f"/api/v1/prompts/{only['id']}/picture"
+    missing = await eve.get(address)
+    assert (missing.status, missing.json["kind"]) == (404, "unknown_picture")
+    (tmp_path / "cable.png").write_bytes(b"\x89PNG")
+    shown = await eve.get(address)
+    assert (shown.status, shown.body, shown.headers["content-type"]) == (200, b"\x89PNG", "image/png")
+    (tmp_path / "cable.png").write_bytes(bytes((4 << 20) + 1))
+    assert (await eve.get(address)).json["kind"] == "too_large"
+    assert (await eve.get("/api/v1/prompts/unknown/picture")).status == 404
+
+
+async def test_gateway_without_people_has_no_prompts(plant: Plant, users: Users) -> None:  # noqa: F811
+    async with serving(services_of(plant, users)) as browser:
+        alice = await browser.logged_in("alice")
+        assert (await alice.get("/api/v1/prompts")).json == {"prompts": []}
+        assert (await alice.post("/api/v1/prompts/x/answer", {})).json["kind"] == "unknown_prompt"
+    assert len(PAGE.operations) == 3
