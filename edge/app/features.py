@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FEATURES = (
     "telemetry",
     "traces",
+    "archive",
     "flows",
     "page",
     "joining",

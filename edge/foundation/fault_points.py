@@ -20,6 +20,10 @@ class FaultPoint(StrEnum):
     """After a command was sent, before that is recorded."""
     HANDLED = "handled"
     """After a message took effect, before it is acknowledged."""
+    ARCHIVING = "archiving"
+    """Before ended jobs are written to the archive."""
+    ARCHIVED = "archived"
+    """After ended jobs were written to the archive, before the store knows."""
 
 
 def fault_point_of(armed: str) -> Callable[[FaultPoint], None]:

@@ -15,7 +15,7 @@ from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause
 from edge.station.runs import Progress, Runs
-from edge.store import dedupe, ended_jobs, jobs, responses, runs
+from edge.store import archive_backlog, dedupe, ended_jobs, jobs, responses, runs
 from edge.store.background import Isolated
 from edge.store.bounds import ALARM_PART
 from edge.store.client import Store
@@ -27,10 +27,13 @@ logger = structlog.get_logger(__name__)
 
 
 async def plan_removal(store: Store, job: Job, cause: Cause, now: int, removed_at: int, dedupe_ms: int) -> Commit:
-    """Return the commit that removes a job; `removed_at` is by the clock of the caller. Raises Unavailable."""
+    """Return the commit that removes a job; `removed_at` is by the clock of the caller. Raises Unavailable.
+
+    Where an archive is on that does not have the job yet, its documents wait for it.
+    """
     keys = store.keys
     tombstone = dedupe.bury(keys, job.job_id, job.scope, removed_at, dedupe_ms, await _digests(store, job))
-    return join((jobs.remove(keys, job, cause, now), tombstone))
+    return join((jobs.remove(keys, job, cause, now), tombstone, await archive_backlog.plan_keeping(store, job)))
 
 
 async def _digests(store: Store, job: Job) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from edge.sfc.run import Run
 from edge.sfc.signal import Mirrors
 from edge.station.runs import lock_holders, net_of
 from edge.store import jobs, responses, runs
+from edge.store.archive_backlog import JobDocuments
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.runs import StoredRun
@@ -104,6 +105,35 @@ async def load(store: Store, job_id: str) -> StoredJob:
             "unknown_job", Text.of("there is no job order {job_id!r}", job_id=job_id), "Find its id: edge jobs list"
         )
     return stored_job
+
+
+def of_documents(documents: JobDocuments) -> StoredJob:
+    """Return the job that archived documents state. Raises Refused when they cannot be decoded."""
+    try:
+        stored_run = runs.read_run(documents.run, "") if documents.run else None
+        return StoredJob(
+            jobs.read_job(documents.job),
+            stored_run.run if stored_run else None,
+            net_of(stored_run.recipe) if stored_run else None,
+            responses.read_response(documents.response) if documents.response else None,
+        )
+    except (Defect, DocumentTooNew, ValueError, KeyError) as error:
+        reason = Text.of("the archived data of the job cannot be decoded: {reason}", reason=repr(error))
+        raise Refused("unreadable", reason, "Read it with the release that archived it, or a later one.") from error
+
+
+def recorded_of_documents(documents: JobDocuments) -> "RecordedRun | NotRecorded":
+    """Return the run that archived documents state, with the records of its decisions."""
+    try:
+        if not documents.run:
+            return NotRecorded("the job was never started")
+        stored_run = runs.read_run(documents.run, "")
+        net = net_of(stored_run.recipe)
+        found = runs.read_decisions(documents.entries, stored_run.run.started_at or 0)
+        records = tuple(read_record(net, stored_run.run, decision) for decision in found)
+    except (Defect, DocumentTooNew, KeyError, ValueError) as error:
+        return NotRecorded(f"the archived run cannot be read: {error}")
+    return RecordedRun(stored_run, net, records) if records else NotRecorded("no decision about the job is recorded")
 
 
 class RecordedRun(Struct, frozen=True):

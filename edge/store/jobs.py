@@ -54,6 +54,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """When the broker delivered the result to a subscriber."""
     confirmed_at: int | None = None
     """When the MES confirmed the result, asked for it, or a person saved it."""
+    archived: int = 0
+    """The revision that the archive has; 0 before."""
     revision: int = 1
     outdated: bool = False
 
@@ -122,7 +124,11 @@ def _error(stored: Mapping[str, str]) -> str | Text | None:
     return msgspec.json.decode(text, type=Text) if text else stored["error"] or None
 
 
-def _job(stored: Mapping[str, str]) -> Job:
+def read_job(stored: Mapping[str, str]) -> Job:
+    """Return the job that a stored document states.
+
+    Raises DocumentTooNew, and ValueError or KeyError for a damaged one.
+    """
     fields = version.upgrade_fields(Document.JOB_ORDER, stored)
     return Job(
         order=msgspec.json.decode(fields["order"], type=JobOrder),
@@ -141,6 +147,7 @@ def _job(stored: Mapping[str, str]) -> Job:
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
         delivered_at=int(delivered) if (delivered := fields.get("delivered_at")) else None,
         confirmed_at=int(confirmed) if (confirmed := fields.get("confirmed_at")) else None,
+        archived=int(fields.get("archived") or 0),
         revision=int(fields["rev"]),
         outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )
@@ -268,6 +275,13 @@ def record_confirmation(keys: Keys, job: Job, now: int) -> Commit:
     return join((unchanged(keys, job.job_id, job), operation("HSET", keys.joborder(job.job_id), "confirmed_at", now)))
 
 
+def record_archived(keys: Keys, job_id: str, correlation_id: str, revision: int) -> Commit:
+    """Record that the archive has a job, provided that the job still has this revision."""
+    key = keys.joborder(job_id)
+    guards = (at_revision(key, revision), HashField(key, "correlation_id", correlation_id))
+    return join((Commit(guards), operation("HSET", key, "archived", revision)))
+
+
 def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     """Remove a job with its response and run, from every index."""
     scope, job_id, response_id = job.scope, job.job_id, job.correlation_id
@@ -296,7 +310,7 @@ def query_job(keys: Keys, job_id: str) -> StoreQuery[Job | None]:
 
 
 def _job_if_any(stored: Mapping[str, str]) -> Job | None:
-    return _job(stored) if stored else None
+    return read_job(stored) if stored else None
 
 
 async def load(store: Store, job_id: str) -> Job | None:
@@ -383,4 +397,4 @@ async def load_some(store: Store, job_ids: Sequence[str]) -> list[Job]:
 
 
 async def _load(store: Store, job_ids: Sequence[str]) -> list[Job]:
-    return await load_readable(store, [store.keys.joborder(identifier) for identifier in job_ids], _job)
+    return await load_readable(store, [store.keys.joborder(identifier) for identifier in job_ids], read_job)

@@ -227,6 +227,15 @@ class Keys(Struct, frozen=True):
         OURS,
         "The ended jobs whose delivered result is kept until the MES confirms it, by their end",
     )
+    archive_gateway = _key_of(
+        "string", "archive:gateway:{scope}", OURS, "The gateway that archives the jobs of a scope"
+    )
+    archive_backlog = _key_of(
+        "hash",
+        "archive:backlog:{scope}",
+        BACKLOG,
+        "The documents of ended jobs that were removed before they were archived, by correlation id",
+    )
     publisher_topics = _key_of(
         "set", "publisher:topics:{scope}", OURS, "The ids of the jobs whose topics the broker retains"
     )

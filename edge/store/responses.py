@@ -105,10 +105,14 @@ _PLAIN = 4
 async def load(store: Store, job: Job) -> JobResponse | None:
     """Read the response of a job; None while it has not started."""
     stored = await store.execute("HGETALL", store.keys.jobresponse(job.correlation_id))
-    return _response(stored) if stored else None
+    return read_response(stored) if stored else None
 
 
-def _response(stored: Mapping[str, str]) -> JobResponse:
+def read_response(stored: Mapping[str, str]) -> JobResponse:
+    """Return the response that a stored document states.
+
+    Raises DocumentTooNew, and ValueError or KeyError for a damaged one.
+    """
     fields = version.upgrade_fields(Document.JOB_RESPONSE, stored)
     response = msgspec.json.decode(fields["response"], type=JobResponse)
     # One of an earlier release has them itself.
@@ -147,7 +151,7 @@ async def page_in_state(
         if len(pairs) < _BATCH:
             break
     positions = found[:count]
-    loaded = await load_readable(store, [store.keys.jobresponse(position) for _, position in positions], _response)
+    loaded = await load_readable(store, [store.keys.jobresponse(position) for _, position in positions], read_response)
     position_of = {response_id: (started_at, response_id) for started_at, response_id in positions}
     return [
         (position_of[response.job_response_id], response)

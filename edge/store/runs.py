@@ -7,7 +7,7 @@ yet. The decision that asks for a command adds it; the next decision or `remove_
 import base64
 import functools
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -20,7 +20,7 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.reads import entries, escape_pattern, scan_keys
+from edge.store.reads import Entry, entries, escape_pattern, scan_keys
 from edge.store.version import Document
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
@@ -223,13 +223,19 @@ def _index_waits(keys: Keys, scope: str, job_id: str, before: Mapping[str, int],
 async def load(store: Store, job_id: str) -> StoredRun | None:
     """Read the run of a job, with the outbox of this instance; None when it has none."""
     stored: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
-    if not stored:
-        return None
+    return read_run(stored, store.consumer) if stored else None
+
+
+def read_run(stored: Mapping[str, str], consumer: str) -> StoredRun:
+    """Return the run that a stored document states, with the outbox of an instance.
+
+    Raises DocumentTooNew, and ValueError or KeyError for a damaged one.
+    """
     found = version.upgrade_fields(Document.RUN, stored)
     own = (*_OWN_FIELDS, *(name for name in found if name.startswith(_OUTBOX)))
     run = decode({name: text for name, text in found.items() if name not in own})
     prefix, boxes = command_prefix(run.job_id, run.run_id), {name: found[name] for name in own if name in found}
-    outbox = _read(prefix, boxes.pop(_OUTBOX + store.consumer, None))
+    outbox = _read(prefix, boxes.pop(_OUTBOX + consumer, None))
     others = (text for name, text in boxes.items() if name.startswith(_OUTBOX))
     elsewhere = tuple(outgoing for text in others for outgoing in _read_foreign(prefix, text))
     outdated = version.is_outdated(Document.RUN, stored)
@@ -355,10 +361,16 @@ async def load_decisions(store: Store, job_id: str, started_at: int, newest: int
     With 0 all that are kept.
     """
     bound = ("COUNT", newest) if newest else ()
+    found = entries(await store.execute("XREVRANGE", store.keys.sfc_history(job_id), "+", "-", *bound))
+    return read_decisions(found, started_at)[::-1]
+
+
+def read_decisions(found: Iterable[Entry], started_at: int) -> list[StoredDecision]:
+    """Return the records that entries of a history state, of a job that was started at an instant."""
     stored_decisions = []
-    for entry in entries(await store.execute("XREVRANGE", store.keys.sfc_history(job_id), "+", "-", *bound)):
+    for entry in found:
         number, _, second = entry.entry_id.partition("-")
         at = int(second) if int(second) >= _INSTANT else started_at + int(second)
         ((name, text),) = entry.fields.items()
         stored_decisions.append(StoredDecision(int(number), at, name, text))
-    return stored_decisions[::-1]
+    return stored_decisions

@@ -46,6 +46,7 @@ NOT_EXECUTED = {
     "docs/how-to/first-flow.md": "tests/features/flows/cli has flows of its own; the page has a sensor",
     "docs/how-to/hardware.md": "writes files of the machine; tests/features/admin/test_board_files.py uses a folder",
     "docs/how-to/intervene.md": "the job needs a failed action: tests/outside/test_interventions.py",
+    "docs/how-to/results.md": "needs jobs of the past: tests/features/archive/test_commands.py",
     "docs/how-to/opcua-certificates.md": "needs an authority: tests/outside/test_trust.py",
     "docs/how-to/opcua-equipment.md": "needs a controller and a camera: tests/outside/test_opcua_devices.py",
     "docs/how-to/operator-prompts.md": "the job needs prompts: tests/outside/test_prompts.py",

@@ -41,6 +41,7 @@ TESTED_ELSEWHERE = {
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
     "edge/features/sparkplug/feature.py": ("tests/features/sparkplug/test_service.py", "a gateway opens it"),
     "edge/app/component.py": ("tests/app/test_wiring.py", "the state is that of a whole gateway"),
+    "edge/features/archive/service.py": ("tests/outside/test_archive.py", "a gateway opens it"),
     "edge/features/fleet/service.py": ("tests/outside/test_fleet.py", "it starts processes of the product"),
     "edge/features/fleet/cli/keys.py": ("tests/features/fleet/cli/test_fleet.py", "it is a part of the commands"),
     "edge/features/fleet/cli/send.py": ("tests/features/fleet/test_receipt.py", "it needs components that answer"),

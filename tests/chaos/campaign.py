@@ -19,6 +19,7 @@ from edge.config import (
     RedisSettings,
     Settings,
 )
+from edge.features.archive.search import Search, find_jobs
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint
 from edge.foundation.task_group import background_task
@@ -60,6 +61,8 @@ class Seen:
     stored: dict[str, tuple[Job | None, StoredRun | None]] = field(default_factory=dict)
     active: list[str] = field(default_factory=list)
     timers: dict[str, float] = field(default_factory=dict)
+    archived: dict[str, list[str]] = field(default_factory=dict)
+    """The jobs that the archive of each gateway has."""
     seconds: float = 0.0
     starts: int = 0
     printed: set[str] = field(default_factory=set)
@@ -208,6 +211,7 @@ async def carry_out(
         await _settled(store, seen)
         await asyncio.gather(*(life.stop() for life in lives))
         await _read(store, seen)
+        seen.archived = {file.parent.name: _archived(file.parent) for file in files}
         seen.seconds = time.monotonic() - began
         return seen
 
@@ -254,6 +258,11 @@ async def _read(store: Store, seen: Seen) -> None:
         seen.timers[job_id] = await store.execute("ZSCORE", store.keys.sfc_timers(), job_id)
 
 
+def _archived(directory: Path) -> list[str]:
+    file = directory / "archive" / "results.sqlite"
+    return [job.job_order_id for job in find_jobs(file, Search(), 100_000).jobs] if file.exists() else []
+
+
 @asynccontextmanager
 async def _plant(url: str, chance: random.Random, appendfsync: str) -> AsyncIterator[Seen]:
     """Open MES and equipment."""
@@ -271,7 +280,9 @@ async def _plant(url: str, chance: random.Random, appendfsync: str) -> AsyncIter
 
 def _written(settings: Settings, directory: Path) -> Path:
     directory.mkdir()
-    return written(settings, directory)
+    file = written(settings, directory)
+    file.write_text(f'{file.read_text()}\n[archive]\ndirectory = "{directory / "archive"}"\ninterval = 0.2\n')
+    return file
 
 
 def _settings(name: str, redis: RedisSettings, url: str) -> Settings:

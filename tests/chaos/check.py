@@ -36,12 +36,22 @@ def faults(seen: Seen) -> list[str]:
         )
         found += [f"{job_id} ({kind.name}): {text}" for text in reported]
     found += _of_pictures(seen)
+    found += _of_archive(seen)
     found += [
         f"{job_id}: the deadline of {key} was set anew: {found}"
         for (job_id, key), instants in seen.deadlines.items()
         if len(instants) > 1
     ]
     return found
+
+
+def _of_archive(seen: Seen) -> Iterator[str]:
+    for name, job_ids in seen.archived.items():
+        yield from (f"{name} has archived {job_id} twice" for job_id, count in Counter(job_ids).items() if count > 1)
+    archived = {job_id for job_ids in seen.archived.values() for job_id in job_ids}
+    for job_id, (job, _) in seen.stored.items():
+        if job is not None and job.archived and job_id not in archived:
+            yield f"{job_id} is marked as archived, and no archive has it"
 
 
 def _of_store(seen: Seen, job_id: str, demand: Demand) -> Iterator[str]:

@@ -68,6 +68,20 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": Text("{name}: {value} traces or files could not be stored: edge doctor, edge equipment show"),
     },
     {
+        "id": "gateway.archive_fails",
+        "kind": "limit",
+        "tag": "gateway.archive_failing",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "message": Text("results cannot be archived and wait in the store: edge doctor"),
+    },
+    {
+        "id": "gateway.jobs_lost_to_archive",
+        "kind": "limit",
+        "tag": "gateway.jobs_lost_to_archive",
+        "limits": {"high": {"at": 0, "severity": 700}},
+        "message": Text("{value} jobs left the store before they could be archived: edge doctor"),
+    },
+    {
         "id": "gateway.job_awaits_person",
         "kind": "limit",
         "tag": "gateway.jobs_await_person",

@@ -1,0 +1,1 @@
+"""The archive of results: each ended job with what happened, for months."""

@@ -1,0 +1,60 @@
+"""Examines the archive: its directory can be written, its disk has room, its file is whole."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+from edge.app.service_user import may_write
+from edge.config import Settings
+from edge.features.archive.database import ArchiveFault, reading
+from edge.features.archive.settings import ArchiveSettings
+from edge.model.finding import Examination, HealthFinding, failing, ok, warning
+
+SUBJECT = "archive"
+_MIB = 1 << 20
+
+
+async def examine_archive(
+    settings: ArchiveSettings, may_write: Callable[[Path], bool] = may_write
+) -> AsyncIterator[HealthFinding]:
+    """Examine the file of `[archive]`, where there is one; it is created with the first job."""
+    if settings.is_on:
+        yield await asyncio.to_thread(_finding, settings, may_write)
+
+
+def _finding(settings: ArchiveSettings, may_write: Callable[[Path], bool]) -> HealthFinding:
+    directory = Path(settings.directory)
+    present = next(parent for parent in (directory, *directory.parents) if parent.exists())
+    if not present.is_dir():
+        return failing(SUBJECT, f"{present} is not a directory", "Remove it, or change [archive] directory.")
+    if not may_write(present):
+        advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
+        return failing(SUBJECT, f"the gateway may not write {present}: results are not archived", advice)
+    damaged = sorted(directory.glob("results-damaged-*.sqlite"))
+    if damaged:
+        advice = f"Save what can be read: sqlite3 {damaged[-1]} .recover; then remove the file."
+        return warning(SUBJECT, f"a damaged archive was set aside: {damaged[-1]}", advice)
+    size = settings.file.stat().st_size if settings.file.exists() else 0
+    free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - size)
+    try:
+        jobs = _count(settings.file) if size else 0
+    except ArchiveFault as fault:
+        return failing(SUBJECT, fault.message, "Check the disk; the gateway sets a damaged file aside.")
+    text = f"{jobs:,} jobs, {size // _MIB} of {settings.max_bytes // _MIB} MiB, {free // _MIB} MiB free"
+    if free < wanted:
+        advice = "Lower [archive] max_bytes, or choose a larger disk: on a full one results wait in the store."
+        return warning(SUBJECT, f"{text}: less than max_bytes", advice)
+    return ok(SUBJECT, f"{settings.file}: {text}")
+
+
+def _count(file: Path) -> int:
+    with reading(file) as connection:
+        connection.execute("SELECT * FROM job ORDER BY number DESC LIMIT 1").fetchone()
+        (count,) = connection.execute("SELECT count(*) FROM job").fetchone()
+        return int(count)
+
+
+def checks(settings: Settings) -> Iterator[Examination]:
+    """Yield the examination of the archive."""
+    yield SUBJECT, examine_archive(settings.section(ArchiveSettings))

@@ -1,0 +1,17 @@
+"""The archive of results."""
+
+from edge.app.feature import Feature, Noun
+
+FEATURE = Feature(
+    "archive",
+    sections="edge.features.archive.settings:SECTIONS",
+    checks="edge.features.archive.checks:checks",
+    is_on=lambda settings: settings.is_on("archive"),
+    open="edge.features.archive.service:open_archive",
+    open_off="edge.features.archive.service:close_archive",
+    commands={
+        "results": Noun(
+            "edge.features.archive.commands", "Find, show and export ended jobs of the archive, months back."
+        )
+    },
+)

@@ -1,0 +1,195 @@
+"""Finds jobs in the archive by what identifies them, the newest first."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from edge.features.archive.database import documents_of, reading
+from edge.features.archive.record import NOT_IDENTIFIERS, Facts, Term, term_of
+from edge.foundation.errors import Refused
+from edge.foundation.text import Text
+from edge.model.instant import Instant, rfc3339
+from edge.station.stored_job import NotRecorded, RecordedRun, StoredJob, of_documents, recorded_of_documents
+
+_FEW: Final = 2000
+"""The most jobs with one term that are looked at in the order of the term, not of their ends."""
+_LAST: Final = "\U0010ffff"
+
+
+class Search(Struct, frozen=True, kw_only=True):
+    """What jobs are searched for. `text` is an identifier or the beginning of one, `terms` have to be met all.
+
+    `since` is the first and `until` the last instant of their ends, in milliseconds since the epoch. `after` is the
+    `next` of the page before.
+    """
+
+    text: str = ""
+    terms: tuple[Term, ...] = ()
+    since: int = 0
+    until: int = 1 << 62
+    after: str = ""
+
+
+class ArchivedJob(Struct, frozen=True, kw_only=True):
+    """A job of the archive in a list: `id` is that of its response, `took_ms` counts from its start to its end.
+
+    `outcome` is `completed`, `failed`, `stopped` or `aborted`; `verdict` is that of its recipe, empty without one;
+    `remark` says why it is not OK. `step_ms` is how long each step was active last.
+    """
+
+    id: str
+    job_order_id: str
+    scope: str
+    work_master: str
+    started_at: Instant | None
+    ended_at: Instant
+    took_ms: int | None
+    outcome: str
+    verdict: str
+    remark: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    step_ms: Mapping[str, int] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+
+
+class ArchivePage(Struct, frozen=True, kw_only=True):
+    """Jobs of the archive, the newest first; `next` is where the next page begins, empty at the end."""
+
+    jobs: tuple[ArchivedJob, ...]
+    next: str = ""
+
+
+class ArchivedDetail(Struct, frozen=True):
+    """A job of the archive as it was stored."""
+
+    line: ArchivedJob
+    stored: StoredJob
+    recorded: RecordedRun | NotRecorded
+
+
+_COLUMNS: Final = (
+    "job.number, job.id, job.job_id, job.scope, job.work_master, job.started_at, job.ended_at, job.outcome, "
+    "job.verdict, job.remark, job.facts"
+)
+_Row = tuple[int, str, str, str, str, int | None, int, str, str, str, str]
+
+
+def find_jobs(file: Path, search: Search, most: int) -> ArchivePage:
+    """Return the newest jobs that meet a search. Raises Refused for a position that is none, and ArchiveFault."""
+    with reading(file) as connection:
+        rows = list(_rows(connection, search, most))
+    page = tuple(_line(row) for row in rows[:most])
+    return ArchivePage(jobs=page, next=f"{rows[most - 1][6]}-{rows[most - 1][0]}" if len(rows) > most else "")
+
+
+def _rows(connection: sqlite3.Connection, search: Search, most: int) -> Iterator[_Row]:
+    conditions, values = ["job.ended_at BETWEEN ? AND ?"], list[object]((search.since, search.until))
+    if search.after:
+        ended_at, number = _position(search.after)
+        conditions.append("(job.ended_at, job.number) < (?, ?)")
+        values += (ended_at, number)
+    source = "job INDEXED BY job_ended"
+    few, many = _by_number(connection, search.terms)
+    for condition, given in (*_of_text(connection, search.text), *few):
+        source = "job"  # few numbers: their rows are read, and sorted
+        conditions.append(f"job.number IN (SELECT number FROM term WHERE {condition})")  # noqa: S608 - constants
+        values += given
+    for term in many:
+        conditions.append("EXISTS (SELECT 1 FROM term WHERE value = ? AND name = ? AND term.number = job.number)")
+        values += (term.value, term.name)
+    where = " AND ".join(conditions)
+    # S608: the values are parameters; the text is made of constants.
+    query = f"SELECT {_COLUMNS} FROM {source} WHERE {where} ORDER BY job.ended_at DESC, job.number DESC LIMIT ?"  # noqa: S608
+    yield from connection.execute(query, (*values, most + 1))
+
+
+_Condition = tuple[str, tuple[str, ...]]
+
+
+def _by_number(connection: sqlite3.Connection, terms: Sequence[Term]) -> tuple[list[_Condition], list[Term]]:
+    """Return the condition of the rarest term if few jobs have it, and the terms that each job is asked for."""
+    condition = "value = ? AND name = ?"
+    counts = {term: _count(connection, condition, (term.value, term.name)) for term in terms}
+    rarest = min(counts, key=counts.__getitem__, default=None)
+    if rarest is None or counts[rarest] > _FEW:
+        return [], list(terms)
+    return [(condition, (rarest.value, rarest.name))], [term for term in terms if term != rarest]
+
+
+def _of_text(connection: sqlite3.Connection, text: str) -> list[_Condition]:
+    """Return the condition of an identifier: of those that begin so, if they are few, else of those that are it."""
+    if not text.strip():
+        return []
+    value = term_of("", text).value
+    names = ", ".join("?" for _ in NOT_IDENTIFIERS)
+    prefix = f"value >= ? AND value < ? AND name NOT IN ({names})"
+    given = (value, value + _LAST, *NOT_IDENTIFIERS)
+    if _count(connection, prefix, given) <= _FEW:
+        return [(prefix, given)]
+    return [(f"value = ? AND name NOT IN ({names})", (value, *NOT_IDENTIFIERS))]
+
+
+def _count(connection: sqlite3.Connection, condition: str, given: Sequence[str]) -> int:
+    query = f"SELECT count(*) FROM (SELECT 1 FROM term WHERE {condition} LIMIT ?)"  # noqa: S608 - constants
+    (count,) = connection.execute(query, (*given, _FEW + 1)).fetchone()
+    return int(count)
+
+
+def _position(text: str) -> tuple[int, int]:
+    ended_at, _, number = text.partition("-")
+    if not (ended_at.isdecimal() and number.isdecimal()):
+        raise Refused(
+            "invalid_query", Text.of("{before!r} is not a position.", before=text), "Leave it out for the newest jobs."
+        )
+    return int(ended_at), int(number)
+
+
+def _line(row: _Row) -> ArchivedJob:
+    _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, text = row
+    facts = msgspec.json.decode(text, type=Facts)
+    return ArchivedJob(
+        id=id_,
+        job_order_id=job_id,
+        scope=scope,
+        work_master=work_master,
+        started_at=rfc3339(started_at),
+        ended_at=rfc3339(ended_at) or "",
+        took_ms=None if started_at is None else max(0, ended_at - started_at),
+        outcome=outcome,
+        verdict=verdict,
+        remark=remark,
+        parameters=facts.parameters,
+        step_ms=facts.steps,
+        reasons=facts.reasons,
+    )
+
+
+def load_archived(file: Path, id_: str) -> ArchivedDetail:
+    """Return a job by the id of its response, or the last one of that JobOrderID. Raises Refused and ArchiveFault."""
+    query = f"SELECT {_COLUMNS} FROM job WHERE id = ?"  # noqa: S608 - constants
+    of_order = (
+        f"SELECT {_COLUMNS} FROM job WHERE number IN "  # noqa: S608 - constants
+        "(SELECT number FROM term WHERE value = ? AND name = 'order') AND job_id = ? ORDER BY ended_at DESC LIMIT 1"
+    )
+    with reading(file) as connection:
+        row = connection.execute(query, (id_,)).fetchone()
+        row = row or connection.execute(of_order, (term_of("", id_).value, id_)).fetchone()
+        documents = documents_of(connection, row[0]) if row else None
+    if documents is None:
+        raise Refused(
+            "unknown_job", Text.of("the archive has no job {job_id!r}", job_id=id_), "Find it: edge results find"
+        )
+    return ArchivedDetail(_line(row), of_documents(documents), recorded_of_documents(documents))
+
+
+def all_jobs(file: Path, search: Search, at_once: int = 500) -> Iterator[ArchivedJob]:
+    """Yield every job that meets a search, page by page: few are in memory. Raises ArchiveFault."""
+    page = find_jobs(file, search, at_once)
+    yield from page.jobs
+    while page.next:
+        page = find_jobs(file, msgspec.structs.replace(search, after=page.next), at_once)
+        yield from page.jobs

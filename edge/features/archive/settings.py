@@ -1,0 +1,56 @@
+"""`[archive]`: the file in which ended jobs stay, and for how long."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from edge.config.sections import FeatureSettings, Section, Settings
+
+
+class ArchiveSettings(FeatureSettings, frozen=True, kw_only=True):
+    """`[archive]`: ended jobs with their results and histories in a file, and how long they stay."""
+
+    directory: Annotated[
+        str,
+        Meta(
+            description="Directory of the archive, such as `/var/lib/microdcs-edge/archive`; empty archives no jobs.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = ""
+    months: Annotated[int, Meta(ge=1, le=240, description="Months for which a job stays in the archive.")] = 12
+    max_bytes: Annotated[
+        int,
+        Meta(
+            ge=1 << 20,
+            le=1 << 44,
+            description="Maximum size of the archive in bytes; the oldest jobs are removed first.",
+        ),
+    ] = 2 << 30
+    interval: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="Seconds between two writes: each wears the flash. A hundred ended jobs are written at once.",
+        ),
+    ] = 60.0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is an archive."""
+        return bool(self.directory)
+
+    @property
+    def file(self) -> Path:
+        """The file of the archive."""
+        return Path(self.directory) / "results.sqlite"
+
+    def conflicts(self, _settings: Settings) -> Iterator[str]:
+        """Yield a relative directory: the service and a command would not mean the same."""
+        if self.directory and not Path(self.directory).is_absolute():
+            yield f"directory: expected an absolute path, got {self.directory!r}"
+
+
+SECTIONS = {"archive": Section(ArchiveSettings, after="traces")}

@@ -1,0 +1,61 @@
+"""Archived jobs are found by each of their identifiers, in pages, the newest first."""
+
+import pytest
+
+from edge.features.archive.database import ArchiveFile
+from edge.features.archive.record import EQUIPMENT, PARAMETER, VERDICT, term_of
+from edge.features.archive.search import Search, find_jobs, load_archived
+from edge.foundation.errors import Refused
+from tests.features.archive import search_limits
+from tests.features.archive.archived import ids_in
+from tests.features.archive.records import record, records
+from tests.station.plant import NOW
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        (Search(text="vin00000003"), ["J3"]),
+        (Search(text="  VIN0000000"), ["J1", "J2", "J3"]),
+        (Search(text="J2"), ["J2"]),
+        (Search(text="station-1"), []),
+        (Search(text="nothing"), []),
+        (Search(terms=(term_of(EQUIPMENT, "Wrench-3"),)), ["J2", "J3"]),
+        (Search(terms=(term_of(EQUIPMENT, "wrench-3"), term_of(VERDICT, "not_ok"))), ["J3"]),
+        (Search(terms=(term_of(PARAMETER + "vin", "VIN00000001"),)), ["J1"]),
+        (Search(terms=(term_of(EQUIPMENT, "wrench-3"),), text="J2"), ["J2"]),
+        (Search(since=NOW + 2000), ["J2", "J3"]),
+        (Search(until=NOW + 2000), ["J1", "J2"]),
+    ],
+)
+@pytest.mark.parametrize("few", [0, 2000], ids=["common terms", "rare terms"])
+def test_job_is_found(
+    archive_file: ArchiveFile, search: Search, expected: list[str], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search_limits.treat_as_few(monkeypatch, few)
+    wrench = term_of(EQUIPMENT, "wrench-3")
+    archive_file.write([record(1), record(2, wrench), record(3, wrench, verdict="not_ok")], {"s": "1-0"})
+    if few == 0 and search.text.strip().casefold() == "vin0000000":
+        expected = []  # Only whole identifiers are found where too many begin so.
+    assert ids_in(archive_file.file, search) == expected
+
+
+def test_pages_follow_each_other_without_a_gap(archive_file: ArchiveFile) -> None:
+    archive_file.write(records(range(25)), {})
+    page = find_jobs(archive_file.file, Search(), 10)
+    assert [job.job_order_id for job in page.jobs] == [f"J{number}" for number in range(24, 14, -1)]
+    following = find_jobs(archive_file.file, Search(after=page.next), 15)
+    assert [job.job_order_id for job in following.jobs] == [f"J{number}" for number in range(14, -1, -1)]
+    assert following.next == ""
+
+
+def test_wrong_position_is_refused(archive_file: ArchiveFile) -> None:
+    archive_file.write([], {})
+    with pytest.raises(Refused, match="'x' is not a position"):
+        find_jobs(archive_file.file, Search(after="x"), 10)
+
+
+def test_unknown_job_is_refused(archive_file: ArchiveFile) -> None:
+    archive_file.write([], {})
+    with pytest.raises(Refused, match="the archive has no job 'J9'"):
+        load_archived(archive_file.file, "J9")
