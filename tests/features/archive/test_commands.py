@@ -48,7 +48,7 @@ async def test_job_is_shown_with_its_results(archived: Edge) -> None:
     assert data["response"]["JobOrderID"] == data["order"]["JobOrderID"] == "J2"
     assert {result["action"] for result in data["results"]} == {"a", "b"}
     text = (await archived("results", "show", "J2")).output
-    assert text.startswith("J2: completed, linear, ended ")
+    assert text.startswith("J2: ok, linear, ended ")
     assert "vin: VIN-J2" in text
     unknown = await archived("results", "show", "J9")
     assert (unknown.exit_code, "the archive has no job 'J9'" in unknown.output) == (1, True)
