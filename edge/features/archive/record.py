@@ -29,8 +29,6 @@ PARAMETER: Final = "parameter."
 """The beginning of the name of a term that is a parameter of the order; its id follows."""
 NOT_IDENTIFIERS: Final = (SCOPE, OUTCOME, VERDICT)
 """The names whose values a search for an identifier leaves out."""
-VERDICT_ID: Final = "Verdict"
-"""The entry of JobResponseData that is the verdict."""
 
 _MOST_TERMS: Final = 100
 _LONGEST_TERM: Final = 200
@@ -86,7 +84,6 @@ def record_of(documents: JobDocuments) -> JobRecord:
     stored = of_documents(documents)
     job, run = stored.job, stored.run
     reasons = tuple(dict.fromkeys(_reasons(stored)))[:_MOST_REASONS]
-    verdict = _verdict(stored.response)
     outcome = run.outcome.value if run is not None and run.ended else Outcome.ABORTED.value
     error = str(job.error) if job.error else ""
     recipe = documents.run.get("recipe", "")
@@ -99,10 +96,10 @@ def record_of(documents: JobDocuments) -> JobRecord:
         started_at=job.started_at,
         ended_at=job.ended_at or job.stored_at,
         outcome=outcome,
-        verdict=verdict,
+        verdict=job.verdict,
         remark=(reasons[0] if reasons else error)[:_LONGEST_REMARK],
         facts=Facts(_parameters(job.order), _step_times(stored), reasons),
-        terms=_terms(stored, outcome, verdict, reasons),
+        terms=_terms(stored, outcome, reasons),
         recipe=recipe,
         documents=JobDocuments(
             documents.job,
@@ -123,12 +120,6 @@ def with_recipe(documents: JobDocuments, recipe: str) -> JobDocuments:
 def term_of(name: str, value: object) -> Term:
     """Return the term of a value: spaces around it and its case have no meaning."""
     return Term(str(value).strip().casefold()[:_LONGEST_TERM], name)
-
-
-def _verdict(response: JobResponse | None) -> str:
-    data = (response.job_response_data if response else None) or ()
-    entry = next((parameter for parameter in data if parameter.id.casefold() == VERDICT_ID.casefold()), None)
-    return "" if entry is None or entry.value is None else str(plain_value(entry.value))
 
 
 def _parameters(order: JobOrder) -> dict[str, str]:
@@ -175,7 +166,7 @@ def _violations(value: Any, levels: int) -> Iterator[str]:
             yield f"{measured} {str(which).lower()}".strip()
 
 
-def _terms(stored: StoredJob, outcome: str, verdict: str, reasons: Sequence[str]) -> tuple[Term, ...]:
+def _terms(stored: StoredJob, outcome: str, reasons: Sequence[str]) -> tuple[Term, ...]:
     job = stored.job
     pairs: dict[Term, None] = {}
     for name, value in (
@@ -183,7 +174,7 @@ def _terms(stored: StoredJob, outcome: str, verdict: str, reasons: Sequence[str]
         (SCOPE, job.scope),
         *((WORK_MASTER, work_master.id) for work_master in job.order.work_master_id or ()),
         (OUTCOME, outcome),
-        (VERDICT, verdict),
+        (VERDICT, job.verdict),
         *((PARAMETER + parameter, value) for parameter, value in _parameters(job.order).items()),
         *((VIOLATION, reason) for reason in reasons),
         *((VIOLATION, reason.partition(": ")[2]) for reason in reasons),

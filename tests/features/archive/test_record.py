@@ -82,17 +82,12 @@ async def test_violated_limits_of_a_batch_are_the_reasons(plant: Plant, tool: Fa
     assert terms_of(record, "violation") == ["a: torque high", "b: torque high", "torque high"]
 
 
-@pytest.mark.parametrize(("value", "expected"), [("ok", "ok"), ("not_ok", "not_ok"), (None, "")])
-async def test_verdict_of_the_response_is_taken(plant: Plant, value: str | None, expected: str) -> None:
+@pytest.mark.parametrize("verdict", ["not_ok", "rework", ""])
+async def test_verdict_of_the_recipe_is_a_term(plant: Plant, verdict: str) -> None:
     documents = await documents_of(plant, order("J1"))
-    entry = f'{{"ID":"verdict","Value":"{value}"}}' if value else '{"ID":"other","Value":1}'
-    response = documents.response["response"]
-    start, member, rest = response.partition('"JobResponseData":[')
-    text = f"{start}{member}{entry},{rest}" if member else f'{response[:-1]},"JobResponseData":[{entry}]}}'
-    changed = msgspec.structs.replace(documents, response=documents.response | {"response": text})
-    record = record_of(changed)
-    assert record.verdict == expected
-    assert terms_of(record, "verdict") == ([expected] if expected else [])
+    record = record_of(msgspec.structs.replace(documents, job=documents.job | {"verdict": verdict}))
+    assert record.verdict == verdict
+    assert terms_of(record, "verdict") == ([verdict] if verdict else [])
 
 
 async def test_recipe_is_apart_and_returns(plant: Plant) -> None:
