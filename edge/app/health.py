@@ -184,6 +184,8 @@ class Health:
         self.servers = StoreWatch(store)
         self.notes: list[Callable[[], Iterable[str | Text]]] = [self.servers.notes]
         """Return what the line adds although nothing is wrong with the gateway."""
+        self.faulty_recipes: int | None = None
+        """The stored recipes at which a job can stand still; None before they were examined."""
         self.has_store = True
         """Whether the store answered the last check."""
         self.listeners: list[Callable[[], None]] = []

@@ -103,6 +103,8 @@ MAX_WARNINGS = 100
 KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
 """The kinds of the core; features declare further ones, which are lists."""
 
+Examiner: TypeAlias = Callable[[Sequence[WorkMaster]], Awaitable[tuple[str, ...]]]
+"""Returns what is found in Work Masters that can be stored, for the answer; it may raise Refused."""
 SettingsListener: TypeAlias = Callable[[str], Awaitable[None]]
 """Called with the scope of a change; it may raise Unavailable."""
 _P = TypeVar("_P", bound=Payload | Struct)
@@ -142,6 +144,7 @@ class StationSettings:
         self._dedupe_ms = dedupe_ms
         self.kinds = (*KINDS, *further)
         self.listeners: list[SettingsListener] = []
+        self.examiners: list[Examiner] = []
 
     async def applied(self, origin: EventOrigin) -> tuple[str, ...] | None:
         """Return the warnings with which an event was applied before; None when it is new."""
@@ -156,12 +159,16 @@ class StationSettings:
         An event of an `origin` is applied once. Raises Refused(`invalid_payload` or `recipe`) with every fault found,
         Unavailable when the store is gone.
         """
+        noted: tuple[str, ...] | None = None
         while True:
             if origin and (known := await self.applied(origin)) is not None:
                 return known
             if origin and (fault := dedupe.room_fault(self._store, caller(origin.source))):
                 raise Refused("no_room", fault)
             plan, warnings = await self.plan(scope, kind, what, payload)
+            if noted is None:
+                noted = await self._examine(kind, what, payload)
+            warnings = (*warnings, *noted)[:MAX_WARNINGS]
             if isinstance(await self._store.commit(join((plan, self._mark(origin, warnings)))), Committed):
                 break
         for listener in self.listeners:
@@ -170,6 +177,13 @@ class StationSettings:
             logger.warning("station setting questionable", scope=scope, kind=kind, warning=warning)
         logger.info("station settings applied", scope=scope, kind=kind, method=what)
         return warnings
+
+    async def _examine(self, kind: str, what: SettingsMethod, payload: object) -> tuple[str, ...]:
+        """Return what features find in the Work Masters of an event that is about to be stored."""
+        if kind != WORK_MASTER or what is not SettingsMethod.PUT or not self.examiners:
+            return ()
+        masters = _many(payload, WorkMaster)
+        return tuple([text for examiner in self.examiners for text in await examiner(masters)])
 
     def _mark(self, origin: EventOrigin | None, warnings: tuple[str, ...]) -> Commit:
         if origin is None:

@@ -4,6 +4,8 @@ from edge.app.feature import Feature, Noun
 
 FEATURE = Feature(
     "recipes",
+    sections="edge.features.recipes.settings:SECTIONS",
+    open="edge.features.recipes.service:open_recipes",
     commands={
         "recipes": Noun("edge.features.recipes.cli.commands", "Check recipes, and what else engineers do with them.")
     },

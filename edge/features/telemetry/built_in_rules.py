@@ -203,6 +203,13 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": Text("{value} certificates expire soon, cannot be used or do not name an address: edge doctor"),
     },
     {
+        "id": "gateway.recipe_faulty",
+        "kind": "limit",
+        "tag": "gateway.faulty_recipes",
+        "limits": {"high": {"at": 0, "severity": 300}},
+        "message": Text("{value} recipes have a step at which a job can stand still: edge check recipe"),
+    },
+    {
         "id": "gateway.step_overdue",
         "kind": "occurs",
         "pattern": STEP_OVERDUE,

@@ -228,6 +228,8 @@ class GatewayTags:
             yield "gateway.results_uncollected", self._uncollected
         if (expiring := self._core.health.certificates.expiring) is not None:
             yield "gateway.certificates_expiring", expiring
+        if (faulty := self._core.health.faulty_recipes) is not None:
+            yield "gateway.faulty_recipes", faulty
         if self._repairs is not None:
             yield "gateway.store_repairs", self._repairs
         yield from self._servers()

@@ -39,7 +39,9 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     return SimpleNamespace(
         settings=Settings(sections={"traces": TracesSettings(directory="/var/lib/traces")}),
         watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"], flooding=["camera"]),
-        health=SimpleNamespace(memory=memory, certificates=SimpleNamespace(expiring=1), counts=COUNTS),
+        health=SimpleNamespace(
+            memory=memory, certificates=SimpleNamespace(expiring=1), counts=COUNTS, faulty_recipes=2
+        ),
         runs=SimpleNamespace(listeners=[]),
         store=SimpleNamespace(defects=Defects()),
         active_runs=SimpleNamespace(loaded={}),
@@ -65,6 +67,7 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     assert (samples["equipment.wrench.fault"], samples["equipment.camera.fault"]) == (0, 1)
     assert samples["gateway.certificates_expiring"] == 1
     assert samples["gateway.jobs_await_person"] == 0
+    assert samples["gateway.faulty_recipes"] == 2
     taken.clear()
     core.watch.watched[0].equipment.connected = False
     tags.sample(2_000)

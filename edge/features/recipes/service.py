@@ -1,0 +1,106 @@
+"""Examines the Work Masters that are stored: for the answer to the MES, and for the alarm about those with faults."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, TypeAlias
+
+import msgspec
+import structlog
+
+from edge.app.feature import Opened
+from edge.app.parts import GatewayParts, Works
+from edge.features.recipes.examination import ExaminedRecipe, examine_apart
+from edge.features.recipes.settings import RecipesSettings
+from edge.foundation.errors import Refused, Unavailable
+from edge.model.isa95 import WorkMaster
+from edge.model.recipe import is_recipe_schema
+from edge.station.settings import follow_settings
+from edge.store import resources
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+Examine: TypeAlias = Callable[[Sequence[Any]], Awaitable[list[ExaminedRecipe]]]
+
+
+async def open_recipes(stack: AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
+    """Examine the recipes that are stored and that the MES sends, until the stack closes."""
+    refuses = core.settings.section(RecipesSettings).refuse_faulty
+    examiner = partial(examine_work_masters, refuses=refuses)
+    works.settings.examiners.append(examiner)
+    stack.callback(works.settings.examiners.remove, examiner)
+
+    def count(faulty: int) -> None:
+        core.health.faulty_recipes = faulty
+
+    watch = RecipeWatch(core.store, core.scopes, count)
+    await core.keep_running(stack, "recipes", partial(follow_settings, core.store, [watch.look]))
+    return Opened()
+
+
+async def examine_work_masters(
+    masters: Sequence[WorkMaster], *, refuses: bool, examine: Examine = examine_apart
+) -> tuple[str, ...]:
+    """Return what is found in the recipes of Work Masters; raises Refused for faults where they are refused.
+
+    Without the process that examines nothing is found: the alarm follows as soon as it runs again.
+    """
+    with_recipe = [master for master in masters if is_recipe_schema(master.dataschema)]
+    if not with_recipe:
+        return ()
+    try:
+        results = await examine([master.data for master in with_recipe])
+    except (OSError, Unavailable) as error:
+        logger.warning("recipes not examined", reason=str(error))
+        return ()
+    named = list(zip(with_recipe, results, strict=True))
+    faults = [f"{master.id}: {text}" for master, result in named for text in result.faults]
+    if faults and refuses:
+        raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
+    return (*faults, *(f"{master.id}: {text}" for master, result in named for text in result.warnings))
+
+
+class RecipeWatch:
+    """Counts the stored recipes with faults whenever the settings of a scope change; each content is examined once."""
+
+    def __init__(
+        self,
+        store: Store,
+        scopes: Sequence[str],
+        count: Callable[[int], object],
+        examine: Examine = examine_apart,
+    ) -> None:
+        self._store = store
+        self._scopes = scopes
+        self._count = count
+        self._examine = examine
+        self._examined: dict[str, Mapping[bytes, ExaminedRecipe]] = {}
+        """The results by scope and content."""
+
+    async def look(self, scope: str) -> None:
+        """Examine the recipes of a scope; of all scopes without one."""
+        for name in self._scopes:
+            if scope in {"", name}:
+                await self._look_at(name)
+        results = (result for of_scope in self._examined.values() for result in of_scope.values())
+        self._count(sum(bool(result.faults) for result in results))
+
+    async def _look_at(self, scope: str) -> None:
+        masters = await resources.load_work_masters(self._store, scope)
+        contents = {
+            msgspec.json.encode(master.data): master for master in masters if is_recipe_schema(master.dataschema)
+        }
+        known = {text: result for text, result in self._examined.get(scope, {}).items() if text in contents}
+        fresh = {text: master for text, master in contents.items() if text not in known}
+        if fresh:
+            try:
+                results = await self._examine([master.data for master in fresh.values()])
+            except (OSError, Unavailable) as error:
+                logger.warning("recipes not examined", scope=scope, reason=str(error))
+                results = []
+            known |= dict(zip(fresh, results, strict=False))
+            for master, result in zip(fresh.values(), results, strict=False):
+                for text in (*result.faults, *result.warnings):
+                    logger.warning("recipe", scope=scope, work_master=master.id, finding=text)
+        self._examined[scope] = known

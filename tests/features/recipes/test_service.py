@@ -1,0 +1,93 @@
+"""What a gateway does with recipes that have faults: the answer to the MES, and the number for the alarm."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from edge.features.recipes.examination import ExaminedRecipe, examine
+from edge.features.recipes.service import RecipeWatch, examine_work_masters
+from edge.foundation.errors import Refused, Unavailable
+from edge.model.isa95 import WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
+from edge.store import resources
+from edge.store.client import Store
+from tests.features.recipes.recipes import Json
+from tests.features.recipes.test_examination import SOUND, STUCK
+from tests.station.plant import SCOPE
+
+
+def master(name: str, data: Json) -> WorkMaster:
+    return WorkMaster(id=name, dataschema=RECIPE_DATASCHEMA, data=data)
+
+
+def payload(name: str, data: Json) -> Json:
+    return {"ID": name, "dataschema": RECIPE_DATASCHEMA, "data": data}
+
+
+async def examined(recipes: Sequence[Any]) -> list[ExaminedRecipe]:
+    return [examine(item) for item in recipes]
+
+
+async def unavailable(_recipes: Sequence[Any]) -> list[ExaminedRecipe]:
+    raise Unavailable("gone", "wait")
+
+
+@pytest.fixture
+def settings(store: Store) -> StationSettings:
+    settings = StationSettings(store)
+    settings.examiners.append(partial(examine_work_masters, refuses=False, examine=examined))
+    return settings
+
+
+async def test_work_master_of_the_mes_is_taken_with_its_findings(store: Store, settings: StationSettings) -> None:
+    origin = EventOrigin("/mes", "1")
+    warnings = await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK), origin)
+    assert warnings[0].startswith("fit: fault: step A: ")
+    assert [item.id for item in await resources.load_work_masters(store, SCOPE)] == ["fit"]
+    again = await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK), origin)
+    assert again == warnings
+
+
+async def test_work_master_without_faults_has_no_findings(settings: StationSettings) -> None:
+    assert await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", SOUND)) == ()
+
+
+async def test_faulty_work_master_is_refused_where_the_settings_refuse_it(store: Store) -> None:
+    settings = StationSettings(store)
+    settings.examiners.append(partial(examine_work_masters, refuses=True, examine=examined))
+    with pytest.raises(Refused) as caught:
+        await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK))
+    assert "fit: fault: step A: " in str(caught.value)
+    assert await resources.load_work_masters(store, SCOPE) == []
+
+
+async def test_work_master_is_taken_while_nothing_can_examine_it() -> None:
+    assert await examine_work_masters([master("fit", STUCK)], refuses=True, examine=unavailable) == ()
+
+
+async def test_other_content_of_a_work_master_is_not_examined() -> None:
+    other = WorkMaster(id="doc", dataschema="https://example.com/drawing", data={"steps": 3})
+    assert await examine_work_masters([other], refuses=True, examine=unavailable) == ()
+
+
+async def test_stored_recipes_with_faults_are_counted_until_they_are_corrected(store: Store) -> None:
+    counts: list[int] = []
+    asked: list[int] = []
+
+    async def counted(recipes: Sequence[Any]) -> list[ExaminedRecipe]:
+        asked.append(len(recipes))
+        return await examined(recipes)
+
+    watch, settings = RecipeWatch(store, [SCOPE], counts.append, counted), StationSettings(store)
+    settings.listeners.append(watch.look)
+    await watch.look("")
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, [payload("fit", STUCK), payload("weld", SOUND)])
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", SOUND | {"interventions": ["retry"]}))
+    assert counts == [0, 1, 0]
+    assert asked == [2, 1]
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK))
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.DELETE, [{"ID": "fit"}])
+    assert counts[-2:] == [1, 0]
