@@ -15,6 +15,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_any_address(host: str) -> bool:
+    """Return whether a host stands for every address of this machine, as `0.0.0.0` does where one listens."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
 _HOST_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
 
 

@@ -21,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
 from edge.config import OpcuaSettings, Settings
-from edge.config.hosts import is_loopback
+from edge.config.hosts import is_any_address, is_loopback
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
 from edge.foundation.text import Text
@@ -35,7 +35,6 @@ WARN_BEFORE = timedelta(days=60)
 _KEY_BITS = 2048  # all three security policies and every client support this length
 _OTHERS = 0o077
 _ORGANIZATION = "microdcs-edge"
-_ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 
 class OwnCertificate(Struct, frozen=True):
@@ -165,7 +164,7 @@ def own_hosts(*configured: str) -> Iterator[str]:
     # A computer on a direct cable has a link-local one only; it is named, and not missed.
     addresses = map(str, host_addresses(with_link_local=True))
     names = [*configured, socket.gethostname(), socket.getfqdn(), *addresses, "localhost", "127.0.0.1"]
-    yield from dict.fromkeys(name for name in names if name not in _ANYWHERE)
+    yield from dict.fromkeys(name for name in names if name and not is_any_address(name))
 
 
 def listening_hosts(settings: Settings) -> Iterator[str]:
@@ -187,7 +186,7 @@ def reachable_hosts(settings: OpcuaSettings, *listening: str) -> Iterator[str]:
     """Yield the names and addresses by which clients reach servers that listen at these hosts; ask no name server."""
     names = [*settings.hosts, *_mdns_name(settings)]
     for host in listening:
-        if host in _ANYWHERE:
+        if not host or is_any_address(host):
             version = 6 if ":" in host else 4
             names += [str(address) for address in host_addresses() if address.version == version]
         elif not is_loopback(host):

@@ -3,7 +3,7 @@
 import pytest
 
 from edge.config import MqttSettings
-from edge.config.hosts import BrokerKeys, broker_conflicts, is_host, is_loopback
+from edge.config.hosts import BrokerKeys, broker_conflicts, is_any_address, is_host, is_loopback
 from edge.config.opcua import OpcuaSettings
 from edge.features.sparkplug.settings import SparkplugSettings
 
@@ -14,6 +14,14 @@ from edge.features.sparkplug.settings import SparkplugSettings
 )
 def test_loopback_address_is_recognised(host: str, *, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("0.0.0.0", True), ("::", True), ("0:0::0", True), ("192.0.2.1", False), ("gw", False), ("", False)],  # noqa: S104
+)
+def test_host_that_stands_for_every_address_is_recognised(host: str, *, expected: bool) -> None:
+    assert is_any_address(host) is expected
 
 
 @pytest.mark.parametrize(

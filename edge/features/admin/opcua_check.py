@@ -11,6 +11,7 @@ from edge.app.advice import ANSWERS, PORT, gateway_advice, send_hello
 from edge.app.certificate_lifetimes import certificates_of, last_day
 from edge.app.service_user import may_write
 from edge.config import OpcuaSettings, Settings
+from edge.config.hosts import is_any_address
 from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.opcua.application_certificate import certificate_files
 from edge.uaserver import application_trust as trust
@@ -73,9 +74,6 @@ def _users(file: Path, anonymous: str) -> HealthFinding:
     return ok(subject, ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values()) or "none")
 
 
-_ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - these are replaced
-
-
 async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
     """Send a Hello message to the endpoint of the gateway (OPC 10000-6, 7.1.2)."""
     endpoint = settings.endpoint
@@ -84,7 +82,7 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
         return
     parts = urlsplit(endpoint)
     host = parts.hostname or "127.0.0.1"
-    host = "127.0.0.1" if host in _ANYWHERE else host
+    host = "127.0.0.1" if is_any_address(host) else host
     if not await _is_local(host):
         advice = "Check the network of this machine (`ip address`), or set [opcua] endpoint. The gateway waits for it."
         yield failing("OPC UA port", f"no interface of this machine has the address of {endpoint}", advice)

@@ -54,24 +54,21 @@ async def list_flows(flows: "FlowService | None") -> FlowList:
     """Return all flows by their ids."""
     if flows is None:
         return FlowList(enabled=False, flows=())
-    # Imported only where flows are on.
-    from edge.features.flows.public_form import public_flow  # noqa: PLC0415
+    from edge.features.flows.public_form import public_flow  # noqa: PLC0415 - flows may be off
 
     return FlowList(enabled=True, flows=tuple(map(public_flow, await flows.load_all())))
 
 
 async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> PublicFlowDetail:
     """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
-    # Imported only where flows are on.
-    from edge.features.flows.public_form import public_detail  # noqa: PLC0415
+    from edge.features.flows.public_form import public_detail  # noqa: PLC0415 - flows may be off
 
     return await public_detail(flows, flow_id, number)
 
 
 async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
     """Return the graph of a flow as SVG with the states of a cycle. Raises Refused for an unknown one."""
-    # Imported only where flows are on.
-    from edge.features.flows.graph_drawing import graph_svg  # noqa: PLC0415
+    from edge.features.flows.graph_drawing import graph_svg  # noqa: PLC0415 - flows may be off
 
     return await graph_svg(flows, flow_id, number)
 
@@ -93,11 +90,15 @@ async def _graph(services: PageServices, call: ApiCall) -> Svg:
     return Svg(await flow_graph(flows, call.path["flow"], cycle_number(call.query.get("cycle", ""))))
 
 
+_MOST_DIGITS: Final = 15
+"""A number of more is not exact in JSON."""
+
+
 def cycle_number(text: str) -> int | None:
     """Return the number of a cycle, None for the last. Raises Refused for another text."""
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 15):  # noqa: PLR2004 - an exact number of JSON
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise Refused(
             "invalid_query",
             Text.of("{text!r} is not a number of a cycle.", text=text),

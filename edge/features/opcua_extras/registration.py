@@ -13,6 +13,7 @@ from asyncua import ua
 from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings, OpcuaSettings
+from edge.config.hosts import is_any_address
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.opcua_requests import translate_errors
@@ -21,14 +22,12 @@ from edge.opcua.client_transport import BoundedClient
 from edge.uaserver.certificates import own_path
 from edge.uaserver.namespaces import PRODUCT_URI, application_uri
 
-_UNSPECIFIED: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not bound
-
 
 def reachable_url(endpoint: str) -> str:
     """Return the URL with the name of this host where the server listens on all interfaces."""
     parts = urlsplit(endpoint)
     host = parts.hostname or ""
-    host = socket.gethostname() if host in _UNSPECIFIED else f"[{host}]" if ":" in host else host
+    host = socket.gethostname() if is_any_address(host) else f"[{host}]" if ":" in host else host
     return f"opc.tcp://{host}:{parts.port}"
 
 

@@ -63,9 +63,13 @@ async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
     )
 
 
+_MOST_DIGITS: Final = 9
+"""No list has more jobs than that."""
+
+
 def job_offset(text: str) -> int:
     """Return how many jobs a list leaves out at its beginning. Raises Refused for another text."""
-    if not (text == "" or (text.isascii() and text.isdecimal() and len(text) < 10)):  # noqa: PLR2004 - no such list
+    if not (text == "" or (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS)):
         raise Refused(
             "invalid_query", Text.of("{text!r} is not a number of jobs.", text=text), "Leave it out for the first jobs."
         )
