@@ -79,6 +79,17 @@ Render: TypeAlias = Callable[[Any, WebCaller, Mapping[str, str]], Awaitable[Page
 """Reads the data of a page with the services, for a caller, by the query of its address."""
 
 
+class StationAsk(Struct, frozen=True):
+    """What is asked of people at the station about a job, or about none: drawn on its card by a template.
+
+    The template finds `data` as `ask`, the role of the reader as `may_control`, and its labels as `t`.
+    """
+
+    job_id: str
+    template: str
+    data: Any
+
+
 class PagePart(Struct, frozen=True):
     """The part of a feature; `templates` is the folder of those that its pages name."""
 
@@ -88,3 +99,5 @@ class PagePart(Struct, frozen=True):
     links: Mapping[str, str] = {}
     """What leads to its pages from all others: the key of the text by the address."""
     templates: Path | None = None
+    asks: Callable[[Any, Sequence[str]], Awaitable[Sequence[StationAsk]]] | None = None
+    """Reads what it asks of people at the station with the services, in the languages of a reader."""

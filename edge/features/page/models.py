@@ -1,5 +1,6 @@
 """The data of the HTTP API: what it takes and returns; OpenAPI is generated from these types."""
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -45,6 +46,29 @@ class Status(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     active_runs: int
     maintenance: PublicMaintenance
+
+
+class AttentionLevel(StrEnum):
+    """The colour of the banner, the worst first."""
+
+    BAD = "bad"
+    WARN = "warn"
+    GOOD = "good"
+
+
+class Attention(Struct, frozen=True, kw_only=True):
+    """What needs a person now.
+
+    `station` counts decisions about jobs, questions to people and equipment that may be active still, `alarms` those
+    that are active or not acknowledged. `level` is `bad` for such equipment and for an alarm from severity 700 on,
+    `warn` for anything else, `good` when nothing needs a person.
+    """
+
+    level: AttentionLevel
+    station: int
+    station_level: AttentionLevel
+    alarms: int
+    alarms_level: AttentionLevel
 
 
 class JobPage(Struct, frozen=True, kw_only=True):

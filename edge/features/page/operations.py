@@ -10,6 +10,7 @@ from edge.access.web_audit import WebCaller
 from edge.app.features import page_parts
 from edge.app.page_part import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
 from edge.features.page import job_views, models
+from edge.features.page.attention import read_attention
 from edge.features.page.gateway_operations import GATEWAY_OPERATIONS, list_equipment
 from edge.features.page.problems import Denied, refusal_of, refuse_unless_done, source_of
 from edge.features.page.recipe_operations import RECIPE_OPERATIONS
@@ -32,6 +33,10 @@ MOST_JOBS: Final = 200
 
 async def _status(services: WebServices, call: ApiCall) -> models.Status:
     return services.status(call.caller.languages)
+
+
+async def _attention(services: WebServices, _: ApiCall) -> models.Attention:
+    return await read_attention(services)
 
 
 async def _me(_: WebServices, call: ApiCall) -> models.Identity:
@@ -196,6 +201,7 @@ _JOB = "/jobs/{job}"
 
 READS: Final = (
     ApiOperation("GET", "/status", "Return the gateway in short.", Role.OBSERVER, models.Status, _status),
+    ApiOperation("GET", "/attention", "Return what needs a person now.", Role.OBSERVER, models.Attention, _attention),
     ApiOperation("GET", "/me", "Return who calls.", Role.OBSERVER, models.Identity, _me),
     ApiOperation(
         "GET",

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, quote
 
 import jinja2
 import msgspec
+from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -30,6 +31,7 @@ from edge.features.page import (
     recipe_operations,
 )
 from edge.features.page.api import log_in, set_cookie
+from edge.features.page.attention import read_asks, read_attention
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.models import Login
@@ -58,10 +60,12 @@ _MOST_ROWS: Final = 50
 _MOST_RESULTS: Final = 50
 _MOST_DECISIONS: Final = 100
 _LONGEST_JSON: Final = 500
+_MINUTES_FROM_S: Final = 100
 
 
 async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     store, scopes = services.store, services.scopes
+    asks = await read_asks(services, caller.languages)
     page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS, language=caller.language)
     running = [job_summary for job_summary in page.jobs if job_summary.state in {"Running", "Interrupted"}][
         :_ON_STATION
@@ -69,8 +73,14 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
     details = [
         await job_views.job_detail(services, job_summary.job_order_id, caller.languages) for job_summary in running
     ]
+    asked = {ask.job_id for ask in asks}
+    # What needs a person stands first.
+    details.sort(
+        key=lambda detail: detail.job.job_order_id not in asked and not any(w.needs_person for w in detail.waits.words)
+    )
     return "station.html", {
         "jobs": details,
+        "asks": asks,
         "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
         "ended": sorted(
             (job_summary for job_summary in page.jobs if job_summary.state in {"Ended", "Aborted"}),
@@ -315,6 +325,7 @@ class Pages:
             roles=[role.name.lower() for role in Role if caller and role <= caller.role],
             may_control=caller is not None and caller.role >= Role.OPERATOR,
             status=self._services.status(languages) if caller else None,
+            attention=await read_attention(self._services) if caller else None,
             **data,
         )
         headers = {"vary": "accept-language, cookie"}
@@ -346,6 +357,7 @@ def templates() -> jinja2.Environment:
         "clock": _clock,
         "day": _day,
         "span": _span,
+        "whole": _whole,
         "json": _json,
         "shown": _shown,
         "counted": _counted,
@@ -419,10 +431,25 @@ def _json(value: object) -> str:
     return text if len(text) <= _LONGEST_JSON else f"{text[:_LONGEST_JSON]}…"
 
 
-def _clock(at: Instant | None) -> str:
+def _clock(at: Instant | None) -> Markup:
+    """Return the time of day of an instant in the zone of the host; the script shows it in that of the browser."""
     # A tenth of the page would be strftime, which looks at the time zone of the host each time.
-    return local(parse_instant(at)).time().isoformat("seconds") if at else ""
+    return _time(at, "clock", local(parse_instant(at)).time().isoformat("seconds")) if at else Markup("")
 
 
-def _day(at: Instant | None) -> str:
-    return local(parse_instant(at)).replace(tzinfo=None).isoformat(" ", "seconds") if at else ""
+def _day(at: Instant | None) -> Markup:
+    """Return day and time of an instant, as `_clock` does."""
+    if not at:
+        return Markup("")
+    day = local(parse_instant(at))
+    return _time(at, "day", f"{day.replace(tzinfo=None).isoformat(' ', 'seconds')} {day.tzname()}")
+
+
+def _time(at: Instant, form: str, text: str) -> Markup:
+    return Markup('<time datetime="{}" data-at="{}">{}</time>').format(at, form, text)
+
+
+def _whole(seconds: float) -> str:
+    """Return a duration in whole seconds, as the script counts them on."""
+    whole = int(seconds)
+    return f"{whole} s" if whole < _MINUTES_FROM_S else f"{whole // 60} min {whole % 60:02} s"

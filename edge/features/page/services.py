@@ -1,6 +1,6 @@
 """The parts of the gateway that the page and its API work with."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from edge.model.certificate import PublicCertificate
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding
 from edge.model.user import PublicUser
+from edge.station.decision import LoadedJob
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import CallAnswer
 from edge.station.jobs import JobService
@@ -52,6 +53,8 @@ class WebServices(PageServices, frozen=True):
     intervene: Callable[[InterventionRequest], Awaitable[CallAnswer]]
     status: Callable[[Sequence[str]], Status]
     equipment: Callable[[], tuple[EquipmentHealth, ...]]
+    active_jobs: Callable[[], Iterable[LoadedJob]]
+    """Returns the jobs that run."""
     equipment_by_type: Mapping[str, str]
     """The name of the equipment for the type of each command and event."""
     users: Users

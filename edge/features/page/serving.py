@@ -64,6 +64,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         intervene=functools.partial(intervene, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         status=functools.partial(status_of, parts),
         equipment=lambda: parts.watch.health,
+        active_jobs=parts.active_runs.loaded.values,
         equipment_by_type=equipment_by_type(settings.southbound),
         users=page.users,
         sessions=WebSessions(now_ms, settings.section(WebSettings).idle, settings.users.session, page.users.role_of),

@@ -36,9 +36,10 @@ from edge.model.plant import PublicMaintenance
 from edge.model.user import PublicUser, Role
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
+from edge.station.active_runs import ActiveRuns
 from edge.station.intervene import intervene
 from tests.passwords import CHEAP_HASH, PASSWORD
-from tests.station.plant import SCOPE, Plant
+from tests.station.plant import PHOTO, SCOPE, TIGHTEN, Plant
 from tests.store.test_store_state import line
 
 IN_PATHS = {
@@ -174,7 +175,8 @@ def services_of(
     """Return what the page of a plant works with; `ports` are those of features in addition to telemetry."""
     events = EventHub(plant.store, (SCOPE,))
     return WebServices(
-        equipment_by_type={},
+        active_jobs=ActiveRuns(plant.runs, (SCOPE,)).loaded.values,
+        equipment_by_type={TIGHTEN: "wrench", PHOTO: "camera"},
         gateway="edge",
         scopes=(SCOPE,),
         store=plant.store,

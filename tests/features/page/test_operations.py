@@ -38,7 +38,8 @@ async def test_start_time_of_a_job_is_shown(browser: Browser, plant: Plant) -> N
     assert found["waits"]["halted"] == "start time"
     assert found["job"]["start_at"] == "2099-01-02T03:04:05.000Z"
     for page in ("/job?id=J2", "/"):
-        assert "starts at 2099-01-0" in (await eve.get(page)).text
+        text = (await eve.get(page)).text
+        assert 'starts at <time datetime="2099-01-02T03:04:05.000Z" data-at="day">2099-01-0' in text
 
 
 async def test_unknown_outcome_is_shown_with_its_reason(browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
@@ -83,11 +84,12 @@ async def test_stopped_job_looks_different_from_a_completed_one(
     await plant.until_state("J2", JobState.ENDED)
     for page in ("/job?id=J1", "/job?id=J2"):
         text = (await alice.get(page)).text
-        assert ('class="state Stopped">Stopped<' in text) == page.endswith("J1")
-        assert ('class="state Ended">Ended<' in text) == page.endswith("J2")
+        assert ("■</span> Stopped<" in text) == page.endswith("J1")
+        assert ("✓</span> Completed<" in text) == page.endswith("J2")
     for page in ("/", "/jobs"):
         text = (await alice.get(page)).text
-        assert (text.count('class="state Stopped"'), text.count('class="state Ended"')) == (1, 1)
+        assert (text.count(" outcome-stopped"), text.count(" outcome-completed")) == (1, 1)
+        assert "stopped by alice at the station page" in text
 
 
 async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant) -> None:
@@ -132,7 +134,7 @@ async def test_intervention_is_permitted_as_in_the_recipe(browser: Browser, plan
     found = (await alice.get("/api/v1/jobs/J2")).json["interventions"]
     titles = {"title": "A", "target_title": ""}
     assert {"kind": "skip", "role": "operator", "action": "a", "step": "one", "target": "", **titles} in found
-    assert "Skip: a" in (await alice.get("/job?id=J2")).text
+    assert "Skip: A" in (await alice.get("/job?id=J2")).text
     body = {"kind": "skip", "action": "a", "reason": "done by hand"}
     assert (await alice.post("/api/v1/jobs/J2/intervene", body | {"kind": "retry"})).json["kind"] == "invalid_state"
     force = {"kind": "force", "step": "one", "target": "two", "reason": "r"}

@@ -13,9 +13,16 @@ let last = 0;
 let drawn = 0;
 let waiting = 0;
 let pages = 1;
+let pressed = false;
+let missed = false;
 
 // Reads this page again and replaces the parts that differ; what has the focus keeps it.
 async function refresh() {
+  if (pressed) {
+    // What is under a finger stays there until it is lifted.
+    missed = true;
+    return;
+  }
   if (reading) {
     again = true;
     return;
@@ -33,6 +40,8 @@ async function refresh() {
       return;
     }
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    localize(found);
+    showTitle(found);
     if (partsOf(found).join() !== partsOf(document).join()) {
       location.reload();
       return;
@@ -57,15 +66,82 @@ function partsOf(page) {
 function replaceParts(found) {
   for (const part of document.querySelectorAll("[data-part]")) {
     const fresh = found.querySelector(`[data-part="${part.dataset.part}"]`);
-    if (fresh.outerHTML === part.outerHTML || part.querySelector("details[open]")) continue;
+    if (fresh.outerHTML === part.outerHTML || part.querySelector("details[open]:not([data-key])")) continue;
+    for (const open of part.querySelectorAll("details[open]")) {
+      fresh.querySelector(`details[data-key="${CSS.escape(open.dataset.key)}"]`)?.setAttribute("open", "");
+    }
     const focused = part.contains(document.activeElement) ? keyOf(document.activeElement) : "";
     part.replaceWith(fresh);
     if (focused) [...fresh.querySelectorAll("a, button")].find((control) => keyOf(control) === focused)?.focus();
   }
 }
 
+// Shows instants in the zone of the browser.
+const timeOfDay = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+const clock = new Intl.DateTimeFormat(root.lang, timeOfDay);
+const ofThisYear = new Intl.DateTimeFormat(root.lang, { month: "short", day: "numeric", ...timeOfDay });
+const ofAnyYear = new Intl.DateTimeFormat(root.lang, { year: "numeric", month: "short", day: "numeric", ...timeOfDay });
+const zone = new Intl.DateTimeFormat(root.lang, { timeZoneName: "short" });
+const zoneName = (at) => zone.formatToParts(at).find((part) => part.type === "timeZoneName").value;
+
+function localize(page) {
+  for (const time of page.querySelectorAll("time[data-at]")) {
+    const at = new Date(time.dateTime);
+    const day = at.getFullYear() === new Date().getFullYear() ? ofThisYear : ofAnyYear;
+    // Columns of tables are narrow: the foot of the page names the zone, too.
+    const withZone = time.closest("td") ? day.format(at) : `${day.format(at)} ${zoneName(at)}`;
+    time.textContent = time.dataset.at === "clock" ? clock.format(at) : withZone;
+    time.title = `${ofAnyYear.format(at)} ${zoneName(at)}`;
+  }
+  const named = page.getElementById("zone");
+  if (named) named.textContent = `${Intl.DateTimeFormat().resolvedOptions().timeZone} (${zoneName(new Date())})`;
+}
+
+// Counts on what waits, second by second, from what the server has said.
+function tick() {
+  for (const span of document.querySelectorAll(".tick:not([data-still])")) {
+    span.since ??= performance.now();
+    const seconds = Math.floor(Number(span.dataset.from) + (performance.now() - span.since) / 1000);
+    span.textContent = seconds < 100 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
+  }
+}
+
+// Shows how much needs a person: in the navigation, in the title and in the icon of the tab.
+function showTitle(page) {
+  document.title = page.title;
+  document.querySelector("link[rel=icon]").href = page.querySelector("link[rel=icon]").getAttribute("href");
+  for (const count of document.querySelectorAll("[data-count]")) {
+    const fresh = page.querySelector(`[data-count="${count.dataset.count}"]`);
+    if (!fresh) continue;
+    count.textContent = fresh.textContent;
+    count.className = fresh.className;
+    count.hidden = fresh.hidden;
+  }
+}
+
+let counting = 0;
+
+// Pages that do not show what has changed read the counts only, at most once a second.
+function countSoon() {
+  counting ||= setTimeout(async () => {
+    counting = 0;
+    const answer = await fetch("/api/v1/attention", { headers: { "X-Live": "1" } }).catch(() => null);
+    if (!answer?.ok) return;
+    const attention = await answer.json();
+    for (const count of document.querySelectorAll("[data-count]")) {
+      const number = attention[count.dataset.count];
+      count.textContent = number;
+      count.className = `count ${attention[`${count.dataset.count}_level`]}`;
+      count.hidden = !number;
+    }
+    const all = attention.station + attention.alarms;
+    document.title = `${all ? `(${all}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
+    document.querySelector("link[rel=icon]").href = `/static/icon${attention.level === "good" ? "" : `-${attention.level}`}.svg`;
+  }, 1000);
+}
+
 function keyOf(element) {
-  return element.dataset.post || (element.dataset.send && element.dataset.send + element.dataset.given) || element.dataset.shelve || element.dataset.resolve || element.dataset.given || element.getAttribute("href") || "";
+  return element.dataset.post || (element.dataset.send && element.dataset.send + element.dataset.given) || element.dataset.shelve || (element.dataset.resolve && element.dataset.resolve + element.dataset.action + (element.dataset.resolution ?? "")) || element.dataset.given || element.getAttribute("href") || "";
 }
 
 // Draws the pictures at once, or later when they were drawn just now; the more pages are open, the less often.
@@ -113,6 +189,7 @@ function follow() {
     const changed = notice.subjects;
     pages = notice.pages;
     if (changed.includes("*") || changed.some((subject) => subjects.has(subject))) refresh();
+    else countSoon();
   });
   for (const name of ["logout", "refused"]) {
     events.addEventListener(name, () => {
@@ -166,8 +243,10 @@ async function send(button, address, body) {
 }
 
 // Opens a dialog and returns its fields; nothing when the person closes it.
-function ask(dialog) {
-  dialog.querySelector("form").reset();
+function ask(dialog, preset = {}) {
+  const form = dialog.querySelector("form");
+  form.reset();
+  for (const [name, value] of Object.entries(preset)) if (value) form.elements[name].value = value;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
@@ -186,6 +265,8 @@ function confirmed(button) {
   dialog.querySelector("#ask-text").textContent = button.dataset.ask;
   dialog.querySelector("#ask-yes").textContent = button.textContent;
   dialog.querySelector("label").hidden = Boolean(button.dataset.send);
+  const label = dialog.querySelector("#ask-label");
+  label.textContent = button.dataset.label ?? label.dataset.label;
   return ask(dialog);
 }
 
@@ -206,12 +287,12 @@ async function press(button) {
     if (given) await send(button, shelve, { comment: given.comment, minutes: Number(given.minutes) || null });
   } else if (resolve) {
     const dialog = document.getElementById("resolve");
-    dialog.querySelector("#resolve-text").textContent = button.dataset.action;
-    const given = await ask(dialog);
+    dialog.querySelector("#resolve-text").textContent = button.dataset.title;
+    const given = await ask(dialog, { resolution: button.dataset.resolution });
     if (given) await send(button, resolve, { action: button.dataset.action, resolution: given.resolution, reason: given.reason });
   } else if (intervene) {
     const dialog = document.getElementById("intervene");
-    dialog.querySelector("#intervene-title").textContent = button.textContent;
+    dialog.querySelector("#intervene-title").textContent = button.dataset.title ?? button.textContent;
     const given = await ask(dialog);
     if (given) {
       // An open list is not replaced: it would show what is no longer possible.
@@ -253,6 +334,21 @@ function typed(text, type) {
     return text;
   }
 }
+
+for (const name of ["pointerup", "pointercancel"]) {
+  addEventListener(name, () => {
+    pressed = false;
+    // After the click that follows.
+    if (missed) setTimeout(refresh);
+    missed = false;
+  });
+}
+addEventListener("pointerdown", (event) => {
+  pressed = Boolean(event.target.closest?.("button, a, summary"));
+});
+
+localize(document);
+setInterval(tick, 1000);
 
 if (subjects.size) {
   follow();

@@ -1,0 +1,81 @@
+"""Counts what needs a person: decisions about jobs, equipment that may be active still, alarms."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from edge.app.features import page_parts
+from edge.app.page_part import StationAsk
+from edge.features.page.models import Attention, AttentionLevel
+from edge.features.page.services import WebServices
+from edge.model.equipment_health import EquipmentHealth
+from edge.ports.alarm import PublicAlarm
+from edge.sfc.intervention import held_failures
+from edge.sfc.run import ActionState
+from edge.station.decision import LoadedJob
+from edge.store import kept_alarms
+
+URGENT_SEVERITY: Final = 700
+"""An alarm of this severity or more is red."""
+
+
+async def read_attention(services: WebServices) -> Attention:
+    """Read what needs a person now. Raises Unavailable when the store is unavailable."""
+    now = services.clock()
+    return attention_of(
+        decisions=sum(decisions_of(loaded, now) for loaded in services.active_jobs()),
+        asks=len(await read_asks(services, ())),
+        equipment=services.equipment(),
+        alarms=await kept_alarms.load_public(services.store, ()),
+        has_problem=bool(services.status(()).problems),
+    )
+
+
+async def read_asks(services: WebServices, languages: Sequence[str]) -> list[StationAsk]:
+    """Read what features ask of people at the station, in the languages of a reader."""
+    return [ask for part in page_parts() if part.asks for ask in await part.asks(services, languages)]
+
+
+def decisions_of(loaded: LoadedJob, now: int) -> int:
+    """Return the number of decisions that a running job waits for at an instant in milliseconds."""
+    run = loaded.stored.run
+    if run.ended:
+        return 0
+    open_actions = (run.associations[key] for key in run.open)
+    unknown = sum(action.state is ActionState.UNKNOWN and action.awaits_outcome for action in open_actions)
+    second = sum(note.until is not None and note.until >= now for note in run.interventions.values())
+    return len(held_failures(loaded.net, run)) + unknown + second
+
+
+def attention_of(
+    *,
+    decisions: int,
+    asks: int,
+    equipment: Iterable[EquipmentHealth],
+    alarms: Iterable[PublicAlarm],
+    has_problem: bool,
+) -> Attention:
+    """Return what needs a person.
+
+    Red are equipment that may be active still, and alarms from severity 700 on; amber is everything else that waits.
+    """
+    unsafe = sum(bool(health.safing or health.open_safing) for health in equipment)
+    open_alarms = [alarm for alarm in alarms if needs_look(alarm)]
+    is_urgent = any(alarm.severity >= URGENT_SEVERITY for alarm in open_alarms)
+    station = decisions + asks + unsafe
+    station_level = AttentionLevel.BAD if unsafe else AttentionLevel.WARN if station else AttentionLevel.GOOD
+    alarms_level = AttentionLevel.BAD if is_urgent else AttentionLevel.WARN if open_alarms else AttentionLevel.GOOD
+    levels = {station_level, alarms_level, AttentionLevel.WARN if has_problem else AttentionLevel.GOOD}
+    return Attention(
+        level=next(level for level in AttentionLevel if level in levels),
+        station=station,
+        station_level=station_level,
+        alarms=len(open_alarms),
+        alarms_level=alarms_level,
+    )
+
+
+def needs_look(alarm: PublicAlarm) -> bool:
+    """Return whether an alarm needs a person: it is active or not acknowledged, and nobody has silenced it."""
+    if alarm.shelved or alarm.suppressed or alarm.disabled:
+        return False
+    return alarm.active or alarm.needs_acknowledge

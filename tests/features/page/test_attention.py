@@ -1,0 +1,159 @@
+"""What needs a person: counts, colours, and the Station page with its questions as buttons."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from edge.features.page.attention import URGENT_SEVERITY, attention_of, needs_look
+from edge.features.page.models import Attention, AttentionLevel
+from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.model.job_state import Cause, JobState
+from edge.ports.alarm import AckState, ActiveState, AlarmChangeKind, PublicAlarm, public_alarm
+from edge.station.equipment import OutcomeUnknown
+from edge.store import kept_alarms
+from edge.store.kept_alarms import AlarmChange
+from tests.features.page.serving import Browser
+from tests.features.telemetry.test_page import ALARM
+from tests.station.plant import FakeEquipment, Plant, action, linear, order, until_true
+
+SAFE = EquipmentHealth(name="camera", kind="mqtt", connected=False)
+UNSAFE = replace(SAFE, name="wrench", open_safing=(OpenSafing(what="stop", since=1),), safing=1)
+GOOD, WARN, BAD = AttentionLevel.GOOD, AttentionLevel.WARN, AttentionLevel.BAD
+
+
+def _alarm(severity: int = 500, **members: Any) -> PublicAlarm:
+    return replace(public_alarm(replace(ALARM, severity=severity)), **members)
+
+
+def _attention(
+    decisions: int = 0,
+    asks: int = 0,
+    equipment: Sequence[EquipmentHealth] = (SAFE,),
+    alarms: Sequence[PublicAlarm] = (),
+    *,
+    has_problem: bool = False,
+) -> Attention:
+    return attention_of(decisions=decisions, asks=asks, equipment=equipment, alarms=alarms, has_problem=has_problem)
+
+
+@pytest.mark.parametrize(
+    ("attention", "level", "station", "alarms"),
+    [
+        (_attention(), GOOD, (0, GOOD), (0, GOOD)),
+        (_attention(decisions=2), WARN, (2, WARN), (0, GOOD)),
+        (_attention(asks=1, decisions=1), WARN, (2, WARN), (0, GOOD)),
+        (_attention(has_problem=True), WARN, (0, GOOD), (0, GOOD)),
+        (_attention(alarms=[_alarm(URGENT_SEVERITY - 1)]), WARN, (0, GOOD), (1, WARN)),
+        (_attention(alarms=[_alarm(URGENT_SEVERITY)]), BAD, (0, GOOD), (1, BAD)),
+        (_attention(equipment=[SAFE, UNSAFE]), BAD, (1, BAD), (0, GOOD)),
+        (_attention(alarms=[_alarm(900, shelved=True)]), GOOD, (0, GOOD), (0, GOOD)),
+        (_attention(alarms=[_alarm(900, active=False, needs_acknowledge=False)]), GOOD, (0, GOOD), (0, GOOD)),
+    ],
+)
+def test_banner_is_green_only_when_nothing_needs_a_person(
+    attention: Attention,
+    level: AttentionLevel,
+    station: tuple[int, AttentionLevel],
+    alarms: tuple[int, AttentionLevel],
+) -> None:
+    assert attention.level is level
+    assert (attention.station, attention.station_level) == station
+    assert (attention.alarms, attention.alarms_level) == alarms
+
+
+@given(
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(1, 1000), st.booleans()), max_size=4),
+    st.booleans(),
+)
+def test_level_follows_from_the_counts(
+    decisions: int,
+    asks: int,
+    is_unsafe: bool,  # noqa: FBT001
+    alarms: list[tuple[int, bool]],
+    has_problem: bool,  # noqa: FBT001
+) -> None:
+    raised = [_alarm(severity, suppressed=is_suppressed) for severity, is_suppressed in alarms]
+    attention = _attention(decisions, asks, (UNSAFE,) if is_unsafe else (SAFE,), raised, has_problem=has_problem)
+    shown = [alarm for alarm in raised if needs_look(alarm)]
+    is_urgent = any(alarm.severity >= URGENT_SEVERITY for alarm in shown)
+    assert (attention.level is BAD) == (is_unsafe or is_urgent)
+    assert (attention.level is GOOD) == (not (attention.station or attention.alarms or has_problem))
+
+
+async def _raise(plant: Plant, severity: int) -> None:
+    change = AlarmChange(replace(ALARM, severity=severity), AlarmChangeKind.RAISED)
+    await plant.store.commit(kept_alarms.save(plant.store.keys, await kept_alarms.load(plant.store), [change]))
+
+
+async def test_navigation_title_and_icon_show_what_needs_a_person(browser: Browser, plant: Plant) -> None:
+    eve = await browser.logged_in("eve")
+    await _raise(plant, 300)
+    page = (await eve.get("/recipes")).text
+    # The wrench of the plant may be active still.
+    assert "<title>(2) Recipes" in page
+    assert 'href="/static/icon-bad.svg"' in page
+    assert '<span class="count bad" data-count="station">1</span>' in page
+    assert '<span class="count warn" data-count="alarms">1</span>' in page
+    shown = (await eve.get("/api/v1/attention")).json
+    assert shown == {"level": "bad", "station": 1, "station_level": "bad", "alarms": 1, "alarms_level": "warn"}
+    assert ALARM.active is ActiveState.ACTIVE
+    assert ALARM.acknowledgement is AckState.UNACKNOWLEDGED
+
+
+async def test_failed_action_has_its_buttons_on_the_station_page(
+    browser: Browser, plant: Plant, tool: FakeEquipment
+) -> None:
+    titled = action("a", "one") | {"title": {"en": "Tighten the bolts", "de": "Schrauben anziehen"}}
+    await plant.teach("helped", linear(titled) | {"interventions": ["retry", "skip"], "title": {"de": "Achse"}})
+    await plant.order(Cause.STORE_AND_START, order("J2", "helped"))
+    await until_true(lambda: len(tool.commands) == 2)
+    await plant.answer(tool.commands[1], error="torque low")
+    alice, eve = await browser.logged_in("alice"), await browser.logged_in("eve")
+    page = (await alice.get("/", accept_language="de")).text
+    assert "<strong>Schrauben anziehen</strong><br>fehlgeschlagen: torque low" in page
+    assert page.count('data-intervene="/api/v1/jobs/J2/intervene"') == 2
+    assert page.index("/job?id=J2") < page.index("/job?id=J1")
+    assert '<span class="detail grow">Achse</span>' in page
+    assert "data-intervene=" not in (await eve.get("/")).text
+
+
+async def test_unknown_outcome_is_decided_on_the_station_page(
+    browser: Browser, plant: Plant, tool: FakeEquipment
+) -> None:
+    await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "power lost"))
+    alice = await browser.logged_in("alice")
+    page = (await alice.get("/")).text
+    for resolution in ("done", "failed", "repeat"):
+        assert f'data-resolve="/api/v1/jobs/J1/resolve" data-resolution="{resolution}" data-action="a"' in page
+
+
+async def test_formula_is_one_click_away_and_never_in_view(browser: Browser) -> None:
+    alice = await browser.logged_in("alice")
+    page = (await alice.get("/")).text
+    card = page[page.index('id="running-title"') : page.index('id="alarms-title"')]
+    shown, hidden = card.split("<details", 1)
+    assert "waits for wrench" in shown
+    assert not {"<code>", "→", "=="} & {mark for mark in ("<code>", "→", "==") if mark in shown}
+    assert "<code>" in hidden
+
+
+async def test_skipped_action_says_so_with_the_name(browser: Browser, plant: Plant) -> None:
+    await plant.teach("helped", linear(action("a", "one")) | {"interventions": ["skip"]})
+    await plant.order(Cause.STORE_AND_START, order("J2", "helped"))
+    await plant.until_state("J2", JobState.RUNNING)
+    alice = await browser.logged_in("alice")
+    body = {"kind": "skip", "action": "a", "reason": "no bolt left"}
+    assert (await alice.post("/api/v1/jobs/J2/intervene", body)).status == 200
+    await plant.until_state("J2", JobState.ENDED)
+    shown = (await alice.get("/api/v1/jobs/J2")).json
+    assert (shown["job"]["outcome"], shown["job"]["verdict"]) == ("not_ok", "not_ok")
+    page = (await alice.get("/job?id=J2")).text
+    assert "skipped by alice: no bolt left" in page
+    assert "✗</span> Completed, not OK" in page
