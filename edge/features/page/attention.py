@@ -75,7 +75,7 @@ def attention_of(
 
 
 def needs_look(alarm: PublicAlarm) -> bool:
-    """Return whether an alarm needs a person: it is active or not acknowledged, and nobody has silenced it."""
+    """Return whether an alarm needs a person: it is active or not acknowledged, and it is not silenced."""
     if alarm.shelved or alarm.suppressed or alarm.disabled:
         return False
     return alarm.active or alarm.needs_acknowledge
