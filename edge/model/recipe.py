@@ -6,8 +6,9 @@ and types; `edge.sfc.check` validates the chart.
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -320,12 +321,18 @@ def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: 
     for key, value in data.items():
         name = spelling.get(key)
         if name is None:
-            faults.append(f"{place}unknown key {key!r}")
+            faults.append(f"{place}unknown key {key!r}{_meant(key, spelling)}")
         elif name in found:
             faults.append(f"{place}key {name!r} is given twice")
         else:
             found[name] = value
     return found
+
+
+def _meant(key: str, spelling: Iterable[str]) -> str:
+    """Return what an author may have meant by an unknown key, in the spelling of the key."""
+    close = difflib.get_close_matches(key, list(spelling), 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _read_item(

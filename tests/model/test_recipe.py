@@ -210,7 +210,7 @@ def changed() -> Iterator[dict[str, Any]]:
         ({"title": ""}, "'title' must be a text of 1 to"),
         ({"description": {"german language": "x"}}, "'description' must have languages such as 'de'"),
         ({"verdict": True}, "'verdict' must be a string"),
-        ({"titel": "Achse"}, "unknown key 'titel'"),
+        ({"titel": "Achse"}, "unknown key 'titel'; did you mean title?"),
     ],
 )
 def test_texts_of_a_recipe_are_plain_or_by_language(members: dict[str, object], fault: str | None) -> None:

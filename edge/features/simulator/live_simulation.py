@@ -42,7 +42,8 @@ from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import MirrorCopy, Phase, Tick
 from edge.station.answers import Answers
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Repetition
+from edge.station.decision import LoadedJob
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, OutcomeUnknown, Repetition
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
 from edge.station.runs import Progress, Runs
@@ -82,6 +83,8 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
     async with open_store(redis, "simulation") as store:
         simulation = LiveSimulation(store, recipe, script, speed, clock)
         await simulation.play(net)
+        for name, loaded in simulation.loaded.items():
+            simulation.recorder.waits(name, loaded.net, loaded.stored.run, clock(), simulation.mirrors)
         return simulation.recorder.trace(simulation.runs)
 
 
@@ -117,6 +120,8 @@ class LiveSimulation(Struct):
     queue: EventQueue[_Planned] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
     runs: dict[str, Run] = field(default_factory=dict)
+    loaded: dict[str, LoadedJob] = field(default_factory=dict)
+    """The jobs that have begun, as they were decided last."""
     due: dict[str, int | None] = field(default_factory=dict)
     """The next deadline of each started job; None without one."""
     received: set[tuple[str, Phase]] = field(default_factory=set)
@@ -202,7 +207,10 @@ class LiveSimulation(Struct):
                 case _PlannedAnswer(command_id, how):
                     # An empty text is an error, too; only None is a success.
                     error = None if how.result == "ok" else how.error or ""
-                    await engine.answers.answer(EquipmentAnswer(command_id, how.data, error))
+                    if how.result == "unknown":
+                        await engine.answers.answer(OutcomeUnknown(command_id, how.reason))
+                    else:
+                        await engine.answers.answer(EquipmentAnswer(command_id, how.data, error))
         return True
 
     async def _next(self, engine: _Engine) -> _Planned | None:
@@ -280,6 +288,7 @@ class LiveSimulation(Struct):
     def _watch(self, progress: Progress) -> None:
         job_id, run = progress.loaded.job.job_id, progress.loaded.stored.run
         self.runs[job_id] = run
+        self.loaded[job_id] = progress.loaded
         self.due[job_id] = None if run.ended else progress.due
         self.recorder.changes(job_id, progress.steps)
         self.changed.set()

@@ -68,12 +68,17 @@ class ScriptError(EdgeError):
 class AnswerPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The answers to a command: their result, delay and number."""
 
-    result: Literal["ok", "failed", "none"] = "ok"
+    result: Literal["ok", "failed", "unknown", "none"] = "ok"
     after: Seconds = 0.1
     data: Any = None
     error: str | None = None
     times: int = 1
     repeat_gap: Seconds = 0.0
+
+    @property
+    def reason(self) -> str:
+        """Return why the outcome is unknown."""
+        return self.error or "the script answers unknown"
 
     def delays(self) -> list[int]:
         """Return the delay of each answer in milliseconds; empty without an answer."""

@@ -9,8 +9,11 @@ from msgspec import Struct
 
 from edge.features.simulator.script import Script
 from edge.sfc.compiler import RejectedRecipe
+from edge.sfc.intervention import HeldFailure
+from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run
-from edge.sfc.signal import Phase, StepChange
+from edge.sfc.signal import Mirrors, Phase, StepChange
+from edge.sfc.waiting import ActionWaits, PersonWaits, TransitionWaits, Waiting, explain_waiting
 
 
 class Trace(Struct, frozen=True):
@@ -23,6 +26,8 @@ class Trace(Struct, frozen=True):
     error: str | None
     warnings: list[str]
     end: float | None
+    waiting: list[dict[str, Any]] = []
+    """What the active steps of jobs wait for that have not ended."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object that `--json` prints."""
@@ -34,6 +39,7 @@ class Trace(Struct, frozen=True):
             "error": self.error,
             "warnings": self.warnings,
             "end": self.end,
+            "waiting": self.waiting,
         }
 
 
@@ -45,6 +51,7 @@ class TraceRecorder:
         self.commands: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
         self.warnings: list[str] = []
+        self.waiting: list[dict[str, Any]] = []
         self._received: dict[str, int] = {}
 
     def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
@@ -80,7 +87,31 @@ class TraceRecorder:
             error="; ".join(errors) or None,
             warnings=self.warnings,
             end=(max(ends) - self.zero) / 1000 if len(ends) == len(runs) else None,
+            waiting=self.waiting,
         )
+
+    def waits(self, job: str, net: Net, run: Run, now: int, mirrors: Mirrors) -> None:
+        """Record what each active step of a job waits for that has not ended."""
+        if run.ended:
+            return
+        by_step: dict[str, list[str]] = {
+            name: [] for name in sorted(run.active, key=lambda name: net.steps[name].index)
+        }
+        for item in explain_waiting(net, run, now, mirrors=mirrors):
+            for step in _steps_of(item):
+                by_step.setdefault(step, []).append(str(item))
+        self.waiting += [{"job": job, "step": step, "waits_for": texts} for step, texts in by_step.items()]
+
+
+def _steps_of(item: Waiting) -> Sequence[str]:
+    """Return the steps that wait; an empty name for a job that has not begun or is paused."""
+    match item:
+        case TransitionWaits(sources=sources) if sources:
+            return sources
+        case ActionWaits(step=step) | PersonWaits(failure=HeldFailure(step=step)):
+            return (step,)
+        case _:
+            return ("",)
 
 
 def rejected_at_load(script: Script, rejected: RejectedRecipe) -> Trace:

@@ -46,6 +46,7 @@ from edge.sfc.signal import (
     Signal,
     Start,
     Tick,
+    Unknown,
 )
 from edge.sfc.view import next_deadline
 
@@ -82,7 +83,10 @@ def simulate(recipe: object, script: Script) -> Trace:
     if isinstance(net, RejectedRecipe):
         return rejected_at_load(script, net)
     simulation.play(net)
-    return simulation.recorder.trace({name: job.run for name, job in simulation.jobs.items()})
+    jobs, recorder = simulation.jobs, simulation.recorder
+    for name, job in jobs.items():
+        recorder.waits(name, job.net, job.run, simulation.clock, simulation.mirrors)
+    return recorder.trace({name: job.run for name, job in jobs.items()})
 
 
 class _Job(Struct):
@@ -106,6 +110,8 @@ class VirtualSimulation(Struct):
     locks: LockTable = field(default_factory=LockTable)
     mirrors: dict[str, MirrorCopy] = field(default_factory=dict)
     master: Net | None = None
+    clock: int = 0
+    """The present instant, in milliseconds."""
 
     def play(self, net: Net) -> None:
         """Run the script until all jobs have ended, no event is left or the horizon is reached."""
@@ -118,7 +124,6 @@ class VirtualSimulation(Struct):
             rank = EventRank.SET if entry.sets_names else EventRank.TIMELINE
             self.queue.push(milliseconds(entry.at), rank, self._entry(entry))
         horizon = milliseconds(self.script.horizon)
-        clock = 0
         while not all(job.run.ended for job in self.jobs.values()):
             deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
             due = min((at for at in deadlines if at is not None), default=None)
@@ -127,12 +132,12 @@ class VirtualSimulation(Struct):
                 now, happen = self.queue.pop()
                 if now > horizon:
                     break
-                clock = now
+                self.clock = now
                 happen(now)
             elif due is not None and due <= horizon:
                 # A reloaded run may report a past deadline; the clock must not go back.
-                clock = max(clock, due)
-                self._tick(clock)
+                self.clock = max(self.clock, due)
+                self._tick(self.clock)
             else:
                 break
 
@@ -245,7 +250,9 @@ class VirtualSimulation(Struct):
 
     def _answerer(self, command_id: str, how: AnswerPlan) -> Callable[[int], None]:
         ok = how.result == "ok"
-        answer = Answer(command_id, ok=ok, data=how.data, error=None if ok else how.error)
+        answer: Signal = Answer(command_id, ok=ok, data=how.data, error=None if ok else how.error)
+        if how.result == "unknown":
+            answer = Unknown(command_id, how.reason)
 
         def happen(now: int) -> None:
             key = parse_command_id(command_id)

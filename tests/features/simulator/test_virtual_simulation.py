@@ -29,6 +29,7 @@ def test_trace_has_equipment_commands_and_step_changes() -> None:
         "error": None,
         "warnings": [],
         "end": 0.2,
+        "waiting": [],
     }
 
 
@@ -104,3 +105,35 @@ def test_simulation_of_500_steps_takes_less_than_5_seconds() -> None:
     assert trace.final == "completed"
     assert len(trace.commands) == 500
     assert process_time() - began < 5
+
+
+COMMAND: dict[str, Any] = {
+    "name": "a",
+    "step": "A",
+    "qualifier": "N",
+    "interaction": "push_command",
+    "type_id": "a.v1",
+    "timeout_seconds": 5,
+}
+
+
+def waiting_recipe(condition: str) -> dict[str, Any]:
+    ends = {"source": "A", "target": "B", "condition": condition}
+    return {"steps": [{"name": "A", "initial": True}, {"name": "B"}], "transitions": [ends], "actions": [COMMAND]}
+
+
+def test_step_of_a_job_without_an_end_has_what_it_waits_for() -> None:
+    trace = simulate(waiting_recipe("torque_ok"), parse_script({}))
+    assert trace.final == "running"
+    assert trace.waiting == [
+        {"job": "J1", "step": "A", "waits_for": ["A → B [torque_ok] waits for torque_ok: torque_ok: no value yet"]}
+    ]
+
+
+def test_script_answers_that_the_outcome_is_unknown() -> None:
+    script = parse_script({"default": {"result": "unknown", "error": "power lost"}})
+    handled = simulate(waiting_recipe("actions.a.unknown"), script)
+    assert (handled.final, handled.waiting) == ("completed", [])
+    waiting = simulate(waiting_recipe("always"), script)
+    assert waiting.final == "running"
+    assert any("power lost" in text for text in waiting.waiting[0]["waits_for"])

@@ -16,12 +16,14 @@ from edge.features.simulator.script import Script, ScriptError, parse_script
 from edge.features.simulator.trace import Trace
 from edge.features.simulator.virtual_simulation import simulate as run
 from edge.model.recipe import Interaction, parse_recipe
+from edge.sfc.run import Outcome
 
 
 @click.command(epilog="Example: edge simulate rear-axle.json --script good-day.json --json")
 @click.argument("recipe", type=FILE)
 @click.option("--script", "script_file", type=FILE, help="Answers and events of the equipment (JSON).")
 @json_option
+@click.option("--strict", is_flag=True, help="Exit with status 3 when a job has not ended.")
 @click.option("--live", is_flag=True, help="Run it through the real engine, on a temporary store.")
 @click.option(
     "--speed",
@@ -29,15 +31,18 @@ from edge.model.recipe import Interaction, parse_recipe
     type=click.FloatRange(min=0, max=1000, min_open=True),
     help="With --live: divide all times by this. [default: 1]",
 )
-def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, live: bool) -> None:
+def simulate(
+    recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, strict: bool, live: bool
+) -> None:
     """Run a recipe with simulated equipment, in virtual time or live.
 
     RECIPE contains the recipe as JSON; - is standard input. Without a script all equipment answers commands with
     success after 0.1 s, and a warning names each event that the recipe waits for. Virtual time needs no Redis, broker
     or equipment, and ends at once. With --live the same script runs through the real engine in real time, on a
     temporary store of the installed Redis server; the trace is the same except for a few milliseconds per step, which
-    --speed multiplies. The exit status is 0 when the simulation ran, also for a recipe with faults and whatever the
-    outcome of the job, and 2 when a file is not JSON or the script has another form.
+    --speed multiplies. For a job that has not ended it says what each active step waits for. The exit status is 0 when
+    the simulation ran, also for a recipe with faults and whatever the outcome of the job, 2 when a file is not JSON or
+    the script has another form, and with --strict 3 when a job has not ended.
     """
     if speed is not None and not live:
         raise click.UsageError("--speed divides the times of --live")
@@ -53,6 +58,11 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
         print_json(trace.as_json())
     else:
         _print_trace(trace)
+    if strict and Outcome.RUNNING in trace.final_by_job.values():
+        raise SystemExit(_NOT_ENDED)
+
+
+_NOT_ENDED = 3
 
 
 def _missing_events(data: object) -> list[str]:
@@ -88,5 +98,10 @@ def _print_trace(trace: Trace) -> None:
         print_text(f"{t:10.3f}  {line}")
     for job, final in trace.final_by_job.items():
         print_text(f"{job}: {final}")
+        for step in trace.waiting:
+            if step["job"] == job:
+                print_text(f"  step {step['step']} waits for" if step["step"] else "  waits for")
+                for text in step["waits_for"]:
+                    print_text(f"    {text}")
     if trace.error:
         print_text(trace.error)

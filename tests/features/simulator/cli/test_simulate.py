@@ -134,3 +134,16 @@ def test_speed_without_live_is_refused(recipe: Path) -> None:
     result = call(recipe, "--speed", "5")
     assert result.exit_code == 2
     assert "--live" in result.stderr
+
+
+def test_job_without_an_end_has_status_3_when_the_simulation_is_strict(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    ends = {"source": "A", "target": "B", "condition": "go"}
+    file.write_text(json.dumps({"steps": [{"name": "A", "initial": True}, {"name": "B"}], "transitions": [ends]}))
+    plain, strict = call(file), call(file, "--strict")
+    assert (plain.exit_code, strict.exit_code) == (0, 3)
+    assert plain.output.splitlines()[-3:] == [
+        "J1: running",
+        "  step A waits for",
+        "    A → B [go] waits for go: go: no value yet",
+    ]
