@@ -44,7 +44,11 @@ class PromptRequest(Struct, frozen=True, kw_only=True):
 
 
 class PromptAnswered(Struct, frozen=True, kw_only=True):
-    """An answer that counts, or with `awaits_second` once another person has answered the same."""
+    """An answer that counts, or with `awaits_second` once another person has answered the same.
+
+    Example: {"id": "mgq3zjvgkpsfhx7u", "job_order_id": "AXLE-0001", "step": "Inspect", "action": "inspect",
+     "result": {"choice": "ok"}, "by": "anna", "awaits_second": false}
+    """
 
     id: str
     job_order_id: str

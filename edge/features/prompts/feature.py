@@ -10,8 +10,8 @@ FEATURE = Feature(
     sections="edge.features.prompts.settings:SECTIONS",
     payloads={
         "prompt.call": ("edge.features.prompts.calls:PromptCall", PROMPT_METHOD_TYPE.format("METHOD")),
-        "prompt.list": ("edge.features.prompts.open_prompt:PromptList", PROMPT_METHOD_TYPE.format("List")),
-        "prompt.answered": ("edge.features.prompts.answering:PromptAnswered", PROMPT_METHOD_TYPE.format("Answer")),
+        "prompt.List.answer": ("edge.features.prompts.open_prompt:PromptList", PROMPT_METHOD_TYPE.format("List")),
+        "prompt.answer": ("edge.features.prompts.answering:PromptAnswered", PROMPT_METHOD_TYPE.format("Answer")),
     },
     page="edge.features.prompts.page:PAGE",
     is_on=lambda settings: any(equipment.kind == "operator" for equipment in settings.southbound.values()),
