@@ -6,7 +6,7 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.features.recipes.cli.check import recipe
-from edge.features.recipes.cli.plcopen import import_recipe
+from edge.features.recipes.cli.plcopen import export, import_recipe
 
 
 @click.group(cls=CommandGroup)
@@ -17,4 +17,5 @@ def recipes() -> None:
 check = copy(recipe)
 check.epilog = "Example: edge recipes check rear-axle.json"
 recipes.add_command(check, "check")
+recipes.add_command(export)
 recipes.add_command(import_recipe)

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
+from edge.expression.syntax import MAX_LENGTH
 from edge.features.recipes.plcopen.document import Element, walk
 from edge.features.recipes.plcopen.finding import MAX_NAME, PlcFileError, PlcFinding, PlcPlace, cut
 from edge.features.recipes.plcopen.st import PlcVariable
@@ -145,9 +147,16 @@ def _declared(section: Element, faults: list[PlcFinding]) -> Iterator[PlcVariabl
         value = node.one("initialValue", "simpleValue")
         initial = value.get("value") if value is not None else ""
         name = _name(node, "name", faults)
-        yield PlcVariable(
-            name, kind_of_type(kind), initial, section.is_set("constant"), _data_text(node, EXPRESSION).strip()
-        )
+        yield PlcVariable(name, kind_of_type(kind), initial, section.is_set("constant"), _expression(node))
+
+
+def _expression(node: Element) -> str:
+    """Return the expression that an export put into a variable, as JSON; an empty text without a readable one."""
+    try:
+        expression = msgspec.json.decode(_data_text(node, EXPRESSION), type=str)
+    except msgspec.DecodeError:
+        return ""
+    return expression if len(expression) <= MAX_LENGTH else ""
 
 
 def _name(node: Element, attribute: str, faults: list[PlcFinding]) -> str:

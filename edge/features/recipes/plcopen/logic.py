@@ -43,29 +43,33 @@ class PlcAction(Struct, frozen=True):
 
 
 class Logic:
-    """The conditions and actions of a chart; faults and warnings are appended to the given lists."""
+    """The conditions and actions of a chart; faults and warnings are appended to the given lists.
+
+    `exported` are the names that actions have in the recipe of the file, by those in the PLC in upper case.
+    """
 
     def __init__(
-        self, pou: Pou, scope: Scope, actions: Mapping[str, str], faults: list[PlcFinding], warnings: list[PlcFinding]
+        self, pou: Pou, scope: Scope, exported: Mapping[str, str], faults: list[PlcFinding], warnings: list[PlcFinding]
     ) -> None:
         self._pou = pou
         self._scope = scope
         self._faults = faults
         self._warnings = warnings
-        self._exported = actions
+        self._exported = exported
         self._named: dict[str, Translation | None] = {}
-        self._checked: dict[str, str] = {}
-        self._names = Names(frozenset(scope.steps.values()), dict.fromkeys(actions.values(), ()))
-        self._spelling: dict[str, str] = {}
         self._used: set[int] = set()
         self.unset: dict[str, PlcPlace] = {}
+        self._checked: dict[str, str] = {}
+        self._spelling: dict[str, str] = {}
+        self.actions = tuple(self._read_actions())
+        self._names = Names(frozenset(scope.steps.values()), dict.fromkeys(self._spelling.values(), ()))
 
     def condition(self, transition: PlcElement) -> str:
-        """Return the condition of a transition as an expression; `always` without one, and for a faulty one."""
+        """Return the condition of a transition as an expression, `always` without one; a faulty one as it stands."""
         node = transition.node.one("condition")
         translation = _ALWAYS if node is None else self._condition(node, transition.place)
         if translation is None:
-            return _ALWAYS.text
+            return f"unreadable: {transition.node.text}"
         if node is not None and node.is_set("negated"):
             translation = _negated(translation)
         self._check(translation.text, transition.place)
@@ -156,15 +160,19 @@ class Logic:
     def _fault(self, place: PlcPlace, text: Text) -> None:
         self._faults.append(PlcFinding(place, text))
 
-    def actions(self) -> Iterator[PlcAction]:
+    def warn_of_unused(self) -> None:
+        """Append a warning for each value that no condition has used."""
+        for element in self._pou.elements.values():
+            if element.kind == "inVariable" and element.local_id not in self._used:
+                self._warnings.append(PlcFinding(element.place, Text.of("nothing uses this value")))
+
+    def _read_actions(self) -> Iterator[PlcAction]:
         """Yield the actions of each step: those of its action blocks, and the active action of CODESYS."""
         for element in self._pou.elements.values():
             if element.kind == "step":
                 yield from self._active_action(element)
             elif element.kind == "actionBlock":
                 yield from self._block(element)
-            elif element.kind == "inVariable" and element.local_id not in self._used:
-                self._warnings.append(PlcFinding(element.place, Text.of("nothing uses this value")))
 
     def _active_action(self, step: PlcElement) -> Iterator[PlcAction]:
         attributes = codesys_attributes(step.node)

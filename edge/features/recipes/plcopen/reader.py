@@ -6,19 +6,23 @@ The XML becomes facts, the facts a chart, the chart a recipe: `edge.features.rec
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
-from edge.features.recipes.plcopen.chart import ChartArc, ChartReader
+from edge.features.recipes.plcopen.chart import ChartReader, Entry, Parallel
 from edge.features.recipes.plcopen.document import Element, read_document
 from edge.features.recipes.plcopen.facts import PlcElement, read_pou
 from edge.features.recipes.plcopen.finding import PlcFileError, PlcFinding, PlcPlace, cut, unique
 from edge.features.recipes.plcopen.logic import Logic, PlcAction
 from edge.features.recipes.plcopen.nesting import NestingReader
-from edge.features.recipes.plcopen.recipe import BranchMaker, Json
+from edge.features.recipes.plcopen.original import Members, Original, read_original
+from edge.features.recipes.plcopen.recipe import BranchMaker, Json, priorities_of
 from edge.features.recipes.plcopen.st import Scope
+from edge.features.recipes.plcopen.writer import export_plcopen
+from edge.foundation.errors import Refused
 from edge.foundation.text import Text, as_text
 from edge.model.recipe import Interaction, parse_recipe
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
@@ -43,63 +47,111 @@ def import_plcopen(data: bytes, pou: str = "", actions: ActionMap = {}, *, has_d
     """
     try:
         project = read_document(data)
-        return _Import(project, pou, actions, has_defaults=has_defaults).run()
+        reading = _Reading(project, pou, actions, None, has_defaults=has_defaults)
+        original = read_original(reading.pou.recipe) if reading.pou.recipe else None
+        if original is None:
+            return reading.imported()
+        if not actions and _is_unchanged(reading, original, has_defaults=has_defaults):
+            return Imported(original.data, (), ())
+        return _Reading(project, pou, actions, original, has_defaults=has_defaults).imported()
     except PlcFileError as error:
         return Imported(None, (error.finding,), ())
 
 
-class _Import:
-    """One import: it continues after a fault, so that all faults are found at once."""
+def _is_unchanged(reading: _Reading, original: Original, *, has_defaults: bool) -> bool:
+    """Return whether the chart of a file is the one that the export of its recipe writes."""
+    try:
+        written = export_plcopen(original.net, original.data, reading.pou.name, "")
+    except Refused:
+        return False
+    fresh = _Reading(read_document(written), "", {}, None, has_defaults=has_defaults)
+    return fresh.signature() == reading.signature()
 
-    def __init__(self, project: Element, pou: str, actions: ActionMap, *, has_defaults: bool) -> None:
+
+class _Reading:
+    """One reading of a chart: it continues after a fault, so that all faults are found at once.
+
+    With `original` names and members of the recipe that was exported stay, where the chart has not changed them.
+    """
+
+    def __init__(
+        self, project: Element, pou: str, actions: ActionMap, original: Original | None, *, has_defaults: bool
+    ) -> None:
         self._faults: list[PlcFinding] = []
         self._warnings: list[PlcFinding] = []
-        self._pou = read_pou(project, pou, self._faults)
+        self.pou = read_pou(project, pou, self._faults)
         self._map = _read_map(actions, self._faults)
-        steps = {
-            element.local_id: element.node.get("name")
-            for element in self._pou.elements.values()
-            if element.kind == "step" and element.node.get("name")
-        }
-        self._steps = steps
-        scope = Scope({name.upper(): name for name in steps.values()}, self._pou.variables, has_defaults)
-        self._logic = Logic(self._pou, scope, {}, self._faults, self._warnings)
-
-    def run(self) -> Imported:
-        """Return the recipe, or the faults."""
-        elements = self._pou.elements
-        arcs = ChartReader(elements, self._faults).arcs()
-        conditions = {
+        self._original_actions: set[str] = set()
+        self._members = Members(original) if original is not None else None
+        renamed = original.steps if original is not None else {}
+        elements = self.pou.elements
+        names = {element.local_id: element.node.get("name") for element in elements.values() if element.kind == "step"}
+        self._steps = {number: renamed.get(name.upper(), name) for number, name in names.items() if name}
+        steps = {name.upper(): self._steps[number] for number, name in names.items() if name}
+        scope = Scope(steps, self.pou.variables, has_defaults, spelling={})
+        exported = original.actions if original is not None else {}
+        self._logic = Logic(self.pou, scope, exported, self._faults, self._warnings)
+        self._arcs = ChartReader(elements, self._faults).arcs()
+        self._conditions = {
             element.local_id: self._logic.condition(element)
             for element in elements.values()
             if element.kind == "transition"
         }
-        actions = list(self._logic.actions())
-        initial = self._initial()
-        recipe = self._recipe(initial, arcs, conditions, actions) if initial is not None else None
+        self._logic.warn_of_unused()
+        self._actions = self._logic.actions
+        self._initial_step = self._initial()
+
+    def signature(self) -> tuple[object, ...]:
+        """Return what the chart says, without places and numbers: equal ones are the same chart."""
+        actions: dict[str, list[object]] = {}
+        for action in self._actions:
+            of_step = actions.setdefault(self._steps.get(action.step, ""), [])
+            of_step.append((action.name, action.qualifier, action.duration))
+        priorities = priorities_of(self._arcs)
+        arcs = Counter(
+            (
+                frozenset(self._steps.get(step, "") for step in arc.sources),
+                self._entry_names(arc.entry),
+                self._conditions[arc.transition.local_id],
+                priorities[arc.transition.local_id],
+            )
+            for arc in self._arcs
+        )
+        initial = self._steps.get(self._initial_step) if self._initial_step is not None else None
+        faults = sorted(str(fault.text) for fault in self._faults)
+        return (initial, sorted(self._steps.values()), actions, arcs, faults)
+
+    def _entry_names(self, entry: Entry) -> object:
+        match entry:
+            case Parallel(paths=paths):
+                return frozenset(self._entry_names(path) for path in paths)
+            case step:
+                return self._steps.get(step, "")
+
+    def imported(self) -> Imported:
+        """Return the recipe, or the faults."""
+        recipe = self._recipe(self._initial_step) if self._initial_step is not None else None
         faults = unique(self._faults)
         if faults or recipe is None:
             return Imported(None, faults, unique(self._warnings))
-        self._compare_with_plc(actions)
+        self._compare_with_plc(self._actions)
         return Imported(recipe, (), unique(self._warnings))
 
     def _initial(self) -> int | None:
-        steps = [element for element in self._pou.elements.values() if element.kind == "step"]
+        steps = [element for element in self.pou.elements.values() if element.kind == "step"]
         initial = [element for element in steps if element.node.is_set("initialStep")]
         if len(initial) == 1:
             return initial[0].local_id
         if not initial:
-            self._faults.append(PlcFinding(self._pou.place, Text.of("the chart has no initial step")))
+            self._faults.append(PlcFinding(self.pou.place, Text.of("the chart has no initial step")))
         for element in initial[1:]:
             name = cut(initial[0].node.get("name"))
             self._faults.append(PlcFinding(element.place, Text.of("step {name!r} is initial, too", name=name)))
         return None
 
-    def _recipe(
-        self, initial: int, arcs: Sequence[ChartArc], conditions: Mapping[int, str], actions: Sequence[PlcAction]
-    ) -> Json | None:
+    def _recipe(self, initial: int) -> Json | None:
         """Return the recipe; append the faults of its nesting and of its parts."""
-        nesting = NestingReader(initial, arcs, self._faults).read()
+        nesting = NestingReader(initial, self._arcs, self._faults).read()
         if not self._faults:
             self._unreached(nesting.contexts)
         if self._faults:
@@ -108,27 +160,35 @@ class _Import:
         maker.make(initial)
         if self._faults:
             return None
-        transitions = list(maker.transitions(conditions))
+        branches = maker.branches
+        steps: list[Json] = [
+            {"name": name} | ({"initial": True} if number == initial else {}) for number, name in self._steps.items()
+        ]
+        transitions = list(maker.transitions(self._conditions))
         recipe: Json = {
-            "steps": [
-                {"name": name} | ({"initial": True} if number == initial else {})
-                for number, name in self._steps.items()
-            ],
+            "steps": steps,
             "transitions": [_without_defaults(transition) for transition, _ in transitions],
-            "actions": [self._action(action) for action in actions],
-            "branches": maker.branches,
+            "actions": [self._action(action) for action in self._actions],
+            "branches": branches,
         }
-        self._compile(recipe, [element for _, element in transitions], actions)
+        if self._members is not None:
+            self._members.add_to(recipe)
+        self._compile(recipe, [element for _, element in transitions], self._actions)
         return recipe
 
     def _unreached(self, contexts: Mapping[int, object]) -> None:
         for number in self._steps:
             if number not in contexts:
-                place = self._pou.elements[number].place
+                place = self.pou.elements[number].place
                 self._faults.append(PlcFinding(place, Text.of("the step cannot be reached from the initial step")))
 
     def _action(self, action: PlcAction) -> Json:
         entry = self._map.get(action.name.upper(), {})
+        if self._members is not None and not entry:
+            key = (action.name, self._steps[action.step], action.qualifier.value, action.duration)
+            if (original := self._members.action(key)) is not None:
+                self._original_actions.add(action.name.upper())
+                return original
         return {
             "name": action.name,
             "step": self._steps[action.step],
@@ -144,7 +204,7 @@ class _Import:
         compiled = compile_recipe(recipe)
         if not isinstance(compiled, RejectedRecipe):
             return
-        steps = {name: self._pou.elements[number].place for number, name in self._steps.items()}
+        steps = {name: self.pou.elements[number].place for number, name in self._steps.items()}
         for fault in compiled.faults:
             text = as_text(fault)
             self._faults.append(PlcFinding(self._place_of(str(text), transitions, actions, steps), text))
@@ -163,22 +223,24 @@ class _Import:
         if element is not None:
             return element.place
         named = re.search(r"'([^']*)'", text)
-        return steps.get(named.group(1), self._pou.place) if named is not None else self._pou.place
+        return steps.get(named.group(1), self.pou.place) if named is not None else self.pou.place
 
     def _compare_with_plc(self, actions: Sequence[PlcAction]) -> None:
         """Append the warnings of a whole recipe: what it does differently from the PLC, and what was left out."""
         if actions:
             text = Text.of("an action means a command or event of this gateway here, and its step waits for the answer")
-            self._warnings.append(PlcFinding(self._pou.place, text))
+            self._warnings.append(PlcFinding(self.pou.place, text))
         for name, place in self._logic.unset.items():
             text = Text.of(
                 "nothing in the recipe sets {name}: it is unknown until a result or a parameter of the order has it",
                 name=cut(name),
             )
             self._warnings.append(PlcFinding(place, text))
-        if self._pou.comments:
-            text = Text.of("{count} comments are not carried over", count=self._pou.comments)
-            self._warnings.append(PlcFinding(self._pou.place, text))
+        if self._members is not None:
+            self._warnings += (PlcFinding(self.pou.place, text) for text in self._members.lost())
+        if self.pou.comments:
+            text = Text.of("{count} comments are not carried over", count=self.pou.comments)
+            self._warnings.append(PlcFinding(self.pou.place, text))
         places = {action.name: action.place for action in reversed(actions)}
         for name, place in places.items():
             self._warnings += (PlcFinding(place, text) for text in self._about_action(name))
@@ -187,10 +249,10 @@ class _Import:
             self._warnings.append(PlcFinding(PlcPlace(), text))
 
     def _about_action(self, name: str) -> Iterator[Text]:
-        body = self._pou.actions.get(name.upper())
+        body = self.pou.actions.get(name.upper())
         if body is not None and body.text.strip():
             yield Text.of("the body of the action in {language} is not carried over", language=body.language)
-        if name.upper() not in self._map:
+        if name.upper() not in self._map.keys() | self._original_actions:
             yield Text.of("the map does not name the action; its type id is {type_id}", type_id=type_id_of(name))
 
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from edge.features.recipes.plcopen.chart import ChartArc
 from edge.features.recipes.plcopen.facts import PlcElement
 from edge.features.recipes.plcopen.finding import PlcFinding
 from edge.features.recipes.plcopen.nesting import BlockArc, Nesting, levels_of
@@ -17,15 +18,15 @@ _SEPARATE: Final = "never"
 _MAX_DIGITS: Final = 20
 
 
-def sort_key(arc: BlockArc) -> tuple[bool, int, float, int]:
+def sort_key(arc: ChartArc) -> tuple[bool, int, float, int]:
     """Return the order of a transition: by priority, those with one first, then from left to right, then document."""
-    transition = arc.arc.transition
+    transition = arc.transition
     text = transition.node.get("priority")
     has_priority = text.isdecimal() and len(text) <= _MAX_DIGITS
     return (not has_priority, int(text) if has_priority else 0, transition.x, transition.order)
 
 
-def priorities_of(arcs: Sequence[BlockArc]) -> dict[int, int]:
+def priorities_of(arcs: Sequence[ChartArc]) -> dict[int, int]:
     """Return the priority of each transition: among those that compete for a step they count from 0."""
     root: dict[int, int] = {}
 
@@ -36,13 +37,13 @@ def priorities_of(arcs: Sequence[BlockArc]) -> dict[int, int]:
         return step
 
     for arc in arcs:
-        for step in arc.arc.sources[1:]:
-            root[find(step)] = find(arc.arc.sources[0])
-    rivals: dict[int, list[BlockArc]] = {}
+        for step in arc.sources[1:]:
+            root[find(step)] = find(arc.sources[0])
+    rivals: dict[int, list[ChartArc]] = {}
     for arc in arcs:
-        rivals.setdefault(find(arc.arc.sources[0]), []).append(arc)
+        rivals.setdefault(find(arc.sources[0]), []).append(arc)
     return {
-        arc.arc.transition.local_id: number
+        arc.transition.local_id: number
         for group in rivals.values()
         for number, arc in enumerate(sorted(group, key=sort_key))
     }
@@ -61,7 +62,7 @@ class BranchMaker:
             self.names[parallels.number] = self._free(parallels.name, "Parallel")
         self._levels = levels_of(nesting)
         self._graph: dict[int, list[int]] = {}
-        for arc in sorted(nesting.arcs, key=sort_key):
+        for arc in sorted(nesting.arcs, key=lambda arc: sort_key(arc.arc)):
             self._graph.setdefault(arc.source, []).append(arc.target)
         self.branches: list[Json] = []
         self.joints: list[tuple[str, str]] = []
@@ -138,11 +139,11 @@ class BranchMaker:
 
     def transitions(self, conditions: Mapping[int, str]) -> Iterator[tuple[Json, PlcElement | None]]:
         """Yield the transitions in the order of the blocks that they leave, each with its element."""
-        arcs = sorted(self._nesting.arcs, key=sort_key)
+        arcs = sorted(self._nesting.arcs, key=lambda arc: sort_key(arc.arc))
         leaving: dict[int, list[BlockArc]] = {}
         for arc in arcs:
             leaving.setdefault(arc.source, []).append(arc)
-        priorities = priorities_of(arcs)
+        priorities = priorities_of([arc.arc for arc in arcs])
         for block in self._nesting.contexts:
             for arc in leaving.get(block, ()):
                 number = arc.arc.transition.local_id

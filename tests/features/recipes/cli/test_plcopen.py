@@ -1,4 +1,4 @@
-"""`edge recipes import` prints the recipe of a PLC file, or all its faults."""
+"""`edge recipes import` and `export` read and write files of PLC tools."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,11 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from edge.cli import main
+from tests.cli.calling import Edge
 from tests.features.recipes.plcopen.drawn import block, chart, does, element, initial, step, when
 
 GOOD = chart(initial(1, "Wait"), when(2, "go", 1), step(3, "End", 2), block(4, 1, does("Weld")))
+WAY = {"source": "A", "target": "B", "condition": "coalesce(go, true)"}
 BAD = chart(initial(1, "Wait"), when(2, "f(x)", 1), step(3, "End", 2), element("macroStep", 4))
 
 
@@ -56,3 +58,48 @@ def test_files_that_cannot_be_read_end_with_status_2(tmp_path: Path) -> None:
     for text in ("[]", "{"):
         wrong.write_text(text)
         assert read(GOOD, tmp_path, "--map", wrong).exit_code == 2
+
+
+RECIPE = {"steps": [{"name": "A", "initial": True}, {"name": "B"}], "transitions": [WAY]}
+
+
+def export(data: object, folder: Path, *options: str | Path) -> Result:
+    """Call `edge recipes export --plcopen` with a recipe."""
+    file = folder / "press.json"
+    file.write_text(json.dumps(data))
+    return CliRunner().invoke(main, ["recipes", "export", str(file), "--plcopen", *map(str, options)])
+
+
+def test_an_export_is_imported_as_the_same_recipe(tmp_path: Path) -> None:
+    printed = export(RECIPE, tmp_path)
+    assert printed.exit_code == 0
+    assert '<pou name="press"' in printed.stdout
+    assert json.loads(read(printed.stdout_bytes, tmp_path, "--json").stdout) == {"recipe": RECIPE, "warnings": []}
+
+
+def test_an_export_may_go_to_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "press.xml"
+    assert (export(RECIPE, tmp_path, "-o", target).output, target.read_bytes()[:5]) == ("", b"<?xml")
+    assert export(RECIPE, tmp_path, "-o", tmp_path / "missing" / "press.xml").exit_code == 2
+
+
+def test_a_recipe_with_faults_is_not_exported(tmp_path: Path) -> None:
+    answer = export({"steps": [{"name": "A"}]}, tmp_path)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "exactly one step must be initial" in answer.stderr
+    assert CliRunner().invoke(main, ["recipes", "export", "x.json"]).exit_code == 2
+
+
+async def test_the_recipe_of_a_work_master_is_exported(edge: Edge, tmp_path: Path) -> None:
+    file = tmp_path / "press.json"
+    file.write_text(json.dumps(RECIPE))
+    assert (await edge("station", "set", "workmaster", file, "--id", "PRESS-1")).exit_code == 0
+    answer = await edge("recipes", "export", "--stored", "PRESS-1", "--plcopen")
+    assert '<pou name="PRESS_1"' in answer.stdout
+    unknown = await edge("recipes", "export", "--stored", "other", "--plcopen")
+    assert (unknown.exit_code, "Work Master 'other' is not known" in unknown.stderr) == (1, True)
+
+
+async def test_export_needs_one_recipe(edge: Edge) -> None:
+    assert (await edge("recipes", "export", "--plcopen")).exit_code == 2
+    assert (await edge("recipes", "export", "x.json", "--stored", "PRESS-1", "--plcopen")).exit_code == 2

@@ -1,0 +1,3 @@
+"""The fixtures of commands: a store with settings, and a caller."""
+
+from tests.cli.conftest import *  # noqa: F403
