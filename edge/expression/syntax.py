@@ -208,6 +208,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_WORD: Final = re.compile(r"[^\W\d]\w*")
 _SECONDS: Final = {
     "ms": Decimal("0.001"),
     "s": Decimal(1),
@@ -421,6 +422,20 @@ class _Parser:
                 path.append(_index(part))
                 end = self._expect("]").end
         return Name(tuple(path), token.start, end)
+
+
+def text_of_path(path: tuple[str | int, ...]) -> str:
+    """Return the text of a name; parts that are not words are written in brackets: `steps["Step 2"].T`."""
+    first, *parts = path
+    return str(first) + "".join(map(_part_text, parts))
+
+
+def _part_text(part: str | int) -> str:
+    if isinstance(part, str) and _WORD.fullmatch(part):
+        return f".{part}"
+    if isinstance(part, int):
+        return f"[{part}]"
+    return '["{}"]'.format(part.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def _require_digits(node: Node) -> None:
