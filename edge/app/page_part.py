@@ -4,7 +4,7 @@ A feature names its part as `page` in its declaration. It is the same whether th
 find out by `PageServices.ports`, and refuse or return nothing where it is off.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -42,6 +42,14 @@ class Download(Struct, frozen=True):
     media_type: str
 
 
+class Streamed(Struct, frozen=True):
+    """A file as the answer to a request, made piece by piece in a thread: few of them are in memory."""
+
+    pieces: Iterator[bytes]
+    name: str
+    media_type: str
+
+
 class ApiCall(Struct, frozen=True):
     """One request: its caller, the parts of its path, its query and its decoded body.
 
@@ -55,7 +63,7 @@ class ApiCall(Struct, frozen=True):
     id: str = ""
 
 
-Answer: TypeAlias = Struct | Svg | Download
+Answer: TypeAlias = Struct | Svg | Download | Streamed
 Execute: TypeAlias = Callable[[Any, ApiCall], Awaitable[Answer]]
 """Executes an operation with the services: for a feature they are `PageServices`."""
 

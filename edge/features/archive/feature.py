@@ -7,6 +7,7 @@ FEATURE = Feature(
     sections="edge.features.archive.settings:SECTIONS",
     checks="edge.features.archive.checks:checks",
     is_on=lambda settings: settings.is_on("archive"),
+    page="edge.features.archive.page:PAGE",
     open="edge.features.archive.service:open_archive",
     open_off="edge.features.archive.service:close_archive",
     commands={

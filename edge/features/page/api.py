@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from edge.access.login import Credentials, LoginRefusal
 from edge.access.web_audit import WebCaller
-from edge.app.page_part import ApiCall, ApiOperation, Download, Svg
+from edge.app.page_part import ApiCall, ApiOperation, Download, Streamed, Svg
 from edge.features.page import models
 from edge.features.page.caller import Callers, address_of, languages_of, refuse_other_site
 from edge.features.page.guard import path_part
@@ -76,6 +76,9 @@ class Api:
                 # The name is a hash and an ending of ours.
                 headers = {"content-disposition": f'attachment; filename="{name}"'}
                 return Response(content, media_type=media_type, headers=headers)
+            case Streamed(pieces, name, media_type):
+                headers = {"content-disposition": f'attachment; filename="{name}"'}
+                return StreamingResponse(pieces, media_type=media_type, headers=headers)
             case _:
                 return json_response(answer)
 

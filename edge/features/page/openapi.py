@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from edge import __version__
-from edge.app.page_part import ApiOperation, Download, Svg
+from edge.app.page_part import ApiOperation, Download, Streamed, Svg
 from edge.app.schema_examples import plain_schema
 from edge.features.page import models
 from edge.features.page.operations import OPERATIONS
@@ -22,6 +22,7 @@ _EXTRA: Final = (models.Problem, models.Login, models.Identity, models.ChangeNot
 _CONTENT: Final[Mapping[type, Mapping[str, Any]]] = {
     Svg: {"image/svg+xml": {"schema": {"type": "string"}}},
     Download: {"application/gzip": {}},
+    Streamed: {"text/csv": {}, "application/json": {}, "application/jsonl": {}},
 }
 """The answers that are not JSON."""
 

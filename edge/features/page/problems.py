@@ -42,6 +42,7 @@ _STATUS: Final = {
     "duplicate": 409,
     "no_cycle": 409,
     "flows_off": 409,
+    "archive_off": 409,
     "telemetry_off": 409,
     "locked": 409,
     "busy": 503,

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -15,6 +16,7 @@ from uuid import uuid4
 import structlog
 from msgspec import Struct
 
+from edge.features.traces.curves import drawn
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import make_directory, replace_atomically, sync, write_atomically
 from edge.foundation.rate_limit import LogThrottle
@@ -107,6 +109,10 @@ class TraceFiles:
         """
         async with self._reading:
             return await asyncio.to_thread(lambda: use(read_file(self._directory, reference)))
+
+    async def draw_curve(self, reference: TraceReference, channel: str) -> str:
+        """Return a curve of a trace as SVG; the first channel is `0`. Raises Refused."""
+        return await self.read(reference, partial(drawn, channel=channel))
 
     async def store_file(self, job_id: str, parts: AsyncGenerator[bytes, None]) -> FileReference:
         """Write a file of a result, part by part, and flush it; return the reference to it, or why it is not stored.

@@ -1,22 +1,17 @@
 """The traces and files of the results of a job in the HTTP API."""
 
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
-import msgspec
-
 from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, Svg
-from edge.drawing.plot import PlotPoint, plot_svg
+from edge.features.traces.curves import drawn
 from edge.features.traces.files import TraceFiles
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
 from edge.ports.result_trace import (
     FileReference,
-    ResultTrace,
-    TraceChannel,
     TraceReference,
     media_type_of,
     stored_in,
@@ -25,9 +20,6 @@ from edge.station.public_result import attempts_of
 from edge.station.stored_job import StoredJob, load
 
 _TRACE: Final = "/jobs/{job}/traces/{trace}"
-_LARGEST_CHANNEL: Final = 6
-_MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
-_MOST_PLOTTED: Final = 1500
 
 _R = TypeVar("_R", TraceReference, FileReference)
 _T = TypeVar("_T")
@@ -46,9 +38,7 @@ async def _offered_file(services: PageServices, call: ApiCall) -> Download:
 
 
 async def _curve(services: PageServices, call: ApiCall) -> Svg:
-    text = call.path["channel"]
-    is_number = text.isascii() and text.isdecimal() and len(text) <= _LARGEST_CHANNEL
-    draw = partial(_drawn, number=int(text) if is_number else -1)
+    draw = partial(drawn, channel=call.path["channel"])
     _, picture = await _read(services, call.path["job"], call.path["trace"], TraceReference, draw)
     return Svg(picture)
 
@@ -76,45 +66,6 @@ def _reference(stored: StoredJob, digest: str, kind: type[_R]) -> _R:
         else Text.of("job {job_id!r} has no file {digest!r}.", job_id=job_id, digest=digest)
     )
     raise Refused("unknown_trace", reason, "Look at the results of the job.")
-
-
-def _drawn(content: bytes, number: int) -> str:
-    channels = _channels(content)
-    if not 0 <= number < len(channels):
-        raise Refused(
-            "unknown_trace",
-            Text.of("the trace has no curve {number}.", number=number),
-            Text.of("It has {count}.", count=len(channels)),
-        )
-    channel = channels[number]
-    title = " ".join(filter(None, (channel.step, channel.name, f"[{channel.unit}]" if channel.unit else "")))
-    interval, offset = channel.interval_ms or 1.0, channel.offset_ms or 0.0
-    points = [PlotPoint(offset + at * interval, value) for at, value in thinned(channel.values, _MOST_PLOTTED)]
-    return plot_svg(title, points)
-
-
-def _channels(content: bytes) -> tuple[TraceChannel, ...]:
-    try:
-        # A file that another program wrote must not take the memory of the gateway.
-        unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, _MOST_TRACE_BYTES)
-        return msgspec.json.decode(unpacked, type=ResultTrace).channels
-    except (zlib.error, msgspec.DecodeError) as error:
-        raise Refused(
-            "unreadable", Text.of("the trace cannot be read: {reason}.", reason=error), "Take another copy."
-        ) from None
-
-
-def thinned(values: Sequence[float], most: int) -> Iterable[tuple[int, float]]:
-    """Return values with their numbers, at most `most`: of each section its least and its greatest."""
-    if len(values) <= most:
-        return list(enumerate(values))
-    size = -(-len(values) * 2 // most)
-    kept: list[tuple[int, float]] = []
-    for start in range(0, len(values), size):
-        section = range(start, min(start + size, len(values)))
-        ends = {min(section, key=values.__getitem__), max(section, key=values.__getitem__)}
-        kept += [(at, values[at]) for at in sorted(ends)]
-    return kept
 
 
 PAGE: Final = PagePart(

@@ -56,6 +56,7 @@ IN_PATHS = {
     "file": "0" * 64,
     "channel": "0",
     "prompt": "x",
+    "result": "x",
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
@@ -272,11 +273,22 @@ class Browser:
         return Browser(self.host, self.port, reply.headers["set-cookie"].partition(";")[0], self.tls)
 
 
+def _unchunked(body: bytes) -> bytes:
+    """Return the content of chunks (RFC 9112, 7.1)."""
+    content = b""
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        content, body = content + body[: int(size, 16)], body[int(size, 16) + 2 :]
+    return content
+
+
 def parse(received: bytes) -> Reply:
     """Parse an answer."""
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)
+    if headers.get("Transfer-Encoding") == "chunked":
+        body = _unchunked(body)
     return Reply(int(first.split()[1]), headers, body)
 
 

@@ -42,6 +42,7 @@ PAGES = [
     "/alarms",
     "/tags",
     "/flows",
+    "/results",
     "/gateway",
     "/doctor",
     "/log",

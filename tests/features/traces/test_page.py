@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from edge.access.login import Users
 from edge.features.page.services import WebServices
+from edge.features.traces.curves import thinned
 from edge.features.traces.files import TraceFiles, TraceLimits
-from edge.features.traces.page import thinned
 from edge.ports.result_trace import stored_in
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser, services_of

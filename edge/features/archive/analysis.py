@@ -1,0 +1,95 @@
+"""What many jobs have in common: why they are not OK, and how long their steps take."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from edge.features.archive.search import ArchivedJob, Search, all_jobs
+
+MOST_ANALYSED: Final = 5000
+"""The newest jobs that an analysis looks at."""
+_MOST_REASONS: Final = 12
+_MOST_STEPS: Final = 40
+
+
+class ReasonCount(Struct, frozen=True, kw_only=True):
+    """A reason why jobs are not OK, and how many of them have it; `share` is that of all that have one, up to here."""
+
+    reason: str
+    jobs: int
+    share: float
+
+
+class StepTimes(Struct, frozen=True, kw_only=True):
+    """How long a step was active, in milliseconds: its median, the middle half, and 5 to 95 % of the jobs."""
+
+    step: str
+    jobs: int
+    p5: int
+    p25: int
+    p50: int
+    p75: int
+    p95: int
+
+
+class Analysis(Struct, frozen=True, kw_only=True):
+    """The reasons and the steps of jobs, the most frequent reasons first; at most the newest 5,000 are looked at.
+
+    `ok` is how many have the verdict `ok`. Steps are those of one Work Master: that of the search, else the newest.
+    """
+
+    jobs: int
+    ok: int
+    reasons: tuple[ReasonCount, ...]
+    work_master: str
+    steps: tuple[StepTimes, ...]
+
+
+def analyse(file: Path, search: Search) -> Analysis:
+    """Return what the newest jobs that meet a search have in common. Raises Refused and ArchiveFault."""
+    return analysis_of(list(islice(all_jobs(file, search), MOST_ANALYSED)))
+
+
+def analysis_of(jobs: Sequence[ArchivedJob]) -> Analysis:
+    """Return what jobs have in common; the first one is the newest."""
+    work_master = jobs[0].work_master if jobs else ""
+    return Analysis(
+        jobs=len(jobs),
+        ok=sum(job.verdict == "ok" for job in jobs),
+        reasons=tuple(_reasons(jobs)),
+        work_master=work_master,
+        steps=_steps(job for job in jobs if job.work_master == work_master),
+    )
+
+
+def _reasons(jobs: Iterable[ArchivedJob]) -> Iterable[ReasonCount]:
+    counts = Counter(reason for job in jobs for reason in job.reasons)
+    total, passed = counts.total(), 0
+    for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
+        passed += count
+        yield ReasonCount(reason=reason, jobs=count, share=round(passed / total, 4))
+
+
+def _steps(jobs: Iterable[ArchivedJob]) -> tuple[StepTimes, ...]:
+    times: dict[str, list[int]] = defaultdict(list)
+    for job in jobs:
+        for step, ms in job.step_ms.items():
+            times[step].append(ms)
+    return tuple(_times(step, sorted(values)) for step, values in list(times.items())[:_MOST_STEPS])
+
+
+def _times(step: str, values: Sequence[int]) -> StepTimes:
+    p5, p25, p50, p75, p95 = (_quantile(values, part) for part in (0.05, 0.25, 0.5, 0.75, 0.95))
+    return StepTimes(step=step, jobs=len(values), p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
+
+
+def _quantile(values: Sequence[int], part: float) -> int:
+    """Return a quantile of sorted values, by linear interpolation."""
+    position = part * (len(values) - 1)
+    below = int(position)
+    above = min(below + 1, len(values) - 1)
+    return round(values[below] + (values[above] - values[below]) * (position - below))

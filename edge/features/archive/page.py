@@ -1,0 +1,334 @@
+"""The archive on the station page and in the HTTP API: search, one result, two side by side, analysis, export."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from edge.access.web_audit import WebCaller
+from edge.app.page_part import ApiCall, ApiOperation, PageData, PagePart, PageServices, Streamed, Svg
+from edge.drawing.gantt import gantt_lines
+from edge.drawing.marks import marks_of
+from edge.drawing.reading import read_chart
+from edge.drawing.sheet import draw
+from edge.drawing.svg import chart_svg
+from edge.features.archive.analysis import Analysis, analyse
+from edge.features.archive.export import MEDIA_TYPES, ExportFormat, write_jobs
+from edge.features.archive.pictures import pareto_svg, steps_svg
+from edge.features.archive.record import (
+    CODE,
+    EQUIPMENT,
+    OUTCOME,
+    PARAMETER,
+    PERSON,
+    SCOPE,
+    VERDICT,
+    VIOLATION,
+    WORK_MASTER,
+    term_of,
+)
+from edge.features.archive.search import (
+    ArchivedDetail,
+    ArchivedJob,
+    ArchivePage,
+    Search,
+    all_jobs,
+    find_jobs,
+    load_archived,
+)
+from edge.foundation.errors import Refused
+from edge.foundation.text import Text, labels
+from edge.foundation.ticks import REST_S, in_slices
+from edge.model.instant import milliseconds, parse_instant, rfc3339
+from edge.model.json_value import plain_value
+from edge.model.user import Role
+from edge.ports.result_trace import TraceReference, stored_in
+from edge.sfc.replay import timeline
+from edge.station.public_history import PublicHistory, public_history
+from edge.station.public_result import PublicResult, attempts_of, public_results
+from edge.station.stored_job import NotRecorded
+
+if TYPE_CHECKING:
+    from edge.features.archive.service import Archive
+
+_PAGE_SIZE: Final = 50
+_MOST_OF_API: Final = 200
+_MOST_RESULTS: Final = 100
+_LARGEST: Final = 65_536
+_DAY_MS: Final = 86_400_000
+PERIODS: Final = (1, 7, 30, 90, 366)
+"""The periods that the page offers, in days."""
+_TERMS: Final = {
+    "work_master": WORK_MASTER,
+    "scope": SCOPE,
+    "equipment": EQUIPMENT,
+    "person": PERSON,
+    "code": CODE,
+    "outcome": OUTCOME,
+    "verdict": VERDICT,
+    "violation": VIOLATION,
+}
+_QUERY: Final = {
+    "text": "An identifier or its beginning: a VIN, a job order, a scanned code, any parameter of the order.",
+    "parameter": "A parameter of the order, as NAME=VALUE.",
+    "work_master": "A Work Master.",
+    "scope": "A scope.",
+    "equipment": "Equipment that was asked for, or used.",
+    "person": "Who worked on the job, or decided about it.",
+    "code": "A scanned code.",
+    "outcome": "`completed`, `failed`, `stopped` or `aborted`.",
+    "verdict": "The verdict of the recipe: `ok`, `not_ok`, or its text.",
+    "violation": "A failure or a violated limit, as `torque high`.",
+    "since": "The first instant of the end, RFC 3339.",
+    "until": "The last instant of the end, RFC 3339.",
+}
+_T = TypeVar("_T")
+
+
+class ArchivedResult(Struct, frozen=True, kw_only=True):
+    """A job of the archive with the results of all its attempts and its decisions."""
+
+    job: ArchivedJob
+    has_chart: bool
+    parameters: Mapping[str, Any]
+    results: tuple[PublicResult, ...]
+    history: PublicHistory
+
+
+def _file(services: PageServices) -> Path:
+    archive: Archive | None = services.ports.get("archive")
+    if archive is None:
+        raise Refused("archive_off", "this gateway has no archive.", "Set [archive] directory.")
+    return archive.file
+
+
+async def _reading(services: PageServices, read: Callable[[Path], _T]) -> _T:
+    """Return what is read of the archive in a thread: the disk holds up no job."""
+    return await asyncio.to_thread(read, _file(services))
+
+
+def search_of(query: Mapping[str, str]) -> Search:
+    """Return what a query searches for. Raises Refused for a parameter or an instant in a wrong form."""
+    terms = [term_of(name, text) for key, name in _TERMS.items() if (text := query.get(key, "").strip())]
+    if given := query.get("parameter", ""):
+        name, equals, value = given.partition("=")
+        if not (name and equals and value):
+            raise Refused("invalid_query", Text.of("{given!r} is not NAME=VALUE.", given=given), "As in vin=WVW1.")
+        terms.append(term_of(PARAMETER + name, value))
+    return Search(
+        text=query.get("text", ""),
+        terms=tuple(terms),
+        since=_instant(query.get("since", ""), 0),
+        until=_instant(query.get("until", ""), Search().until),
+        after=query.get("after", ""),
+    )
+
+
+def _instant(text: str, default: int) -> int:
+    try:
+        return milliseconds(parse_instant(text)) if text else default
+    except ValueError:
+        raise Refused(
+            "invalid_query", Text.of("{text!r} is not an instant.", text=text), "As in 2026-11-01T00:00:00Z."
+        ) from None
+
+
+async def _find(services: PageServices, call: ApiCall) -> ArchivePage:
+    search = search_of(call.query)
+    return await _reading(services, lambda file: find_jobs(file, search, _MOST_OF_API))
+
+
+async def _analysis(services: PageServices, call: ApiCall) -> Analysis:
+    search = search_of(call.query)
+    return await _reading(services, lambda file: analyse(file, search))
+
+
+async def _pareto(services: PageServices, call: ApiCall) -> Svg:
+    title = labels(call.caller.language)["why_not_ok"]
+    return Svg(pareto_svg(title, (await _analysis(services, call)).reasons))
+
+
+async def _steps(services: PageServices, call: ApiCall) -> Svg:
+    title = labels(call.caller.language)["step_times"]
+    analysis = await _analysis(services, call)
+    return Svg(steps_svg(title, analysis.steps, analysis.work_master))
+
+
+async def _export(services: PageServices, call: ApiCall) -> Streamed:
+    search, file = search_of(call.query), _file(services)
+    try:
+        form = ExportFormat(call.query.get("format", "") or ExportFormat.CSV)
+    except ValueError:
+        raise Refused("invalid_query", "the format is not known.", "It is csv, json or jsonl.") from None
+    columns = [name for name in call.query.get("columns", "").split(",") if name]
+    return Streamed(write_jobs(all_jobs(file, search), form, columns), f"results.{form.value}", MEDIA_TYPES[form])
+
+
+async def _detail(services: PageServices, id_: str) -> ArchivedDetail:
+    return await _reading(services, lambda file: load_archived(file, id_))
+
+
+async def _result(services: PageServices, call: ApiCall) -> ArchivedResult:
+    return result_of(await _detail(services, call.path["result"]), call.caller.language)
+
+
+def result_of(detail: ArchivedDetail, language: str) -> ArchivedResult:
+    """Return a job of the archive for a reader of a language."""
+    job, recorded = detail.stored.job, detail.recorded
+    history = PublicHistory(job_order_id=job.job_id, scope=job.scope, decisions=())
+    if not isinstance(recorded, NotRecorded):
+        history = public_history(recorded, _LARGEST, language)
+    parameters = {parameter.id: plain_value(parameter.value) for parameter in job.order.job_order_parameters or ()}
+    return ArchivedResult(
+        job=detail.line,
+        has_chart=detail.stored.run is not None,
+        parameters=parameters,
+        results=public_results(detail.stored, _MOST_RESULTS, _LARGEST, language),
+        history=history,
+    )
+
+
+async def _chart(services: PageServices, call: ApiCall) -> Svg:
+    stored = (await _detail(services, call.path["result"])).stored
+    if stored.run is None or stored.net is None:
+        raise Refused("no_chart", "the job was never started.", "It has no chart.")
+    marks = marks_of(stored.net, stored.run, stored.run.ended_at or 0)
+    await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
+    drawing = draw(read_chart(stored.net.recipe), "", marks, call.caller.language)
+    await asyncio.sleep(REST_S)
+    return Svg(chart_svg(drawing))
+
+
+async def _gantt(services: PageServices, call: ApiCall) -> Svg:
+    recorded = (await _detail(services, call.path["result"])).recorded
+    if isinstance(recorded, NotRecorded):
+        raise Refused("no_history", Text.of("{reason}.", reason=recorded.reason), "Look at its results.")
+    until = recorded.stored.run.ended_at or 0
+    lines = gantt_lines("", recorded.net, timeline(recorded.records), until, call.caller.language)
+    return Svg("".join(await in_slices(lines, REST_S)))
+
+
+async def _curve(services: PageServices, call: ApiCall) -> Svg:
+    traces = services.ports.get("traces")
+    if traces is None:
+        raise Refused("unknown_trace", "this gateway stores no traces.", "Set [traces] directory.")
+    stored, number = (await _detail(services, call.path["result"])).stored, call.path["channel"]
+    for attempt in attempts_of(stored):
+        for reference in stored_in(attempt.result):
+            if isinstance(reference, TraceReference) and reference.sha256 == call.path["trace"]:
+                return Svg(await traces.draw_curve(reference, number))
+    raise Refused("unknown_trace", "the job has no such trace.", "Look at its results.")
+
+
+async def _results_page(services: PageServices, _caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    if "archive" not in services.ports:
+        return "results.html", {"page": None, "subjects": []}
+    text = query.get("days", "")
+    days = int(text) if text in {str(period) for period in PERIODS} else PERIODS[2]
+    search = replace(search_of(query), since=services.clock() - days * _DAY_MS)
+    page = await _reading(services, lambda file: find_jobs(file, search, _PAGE_SIZE))
+    given = {key: query.get(key, "") for key in _QUERY if key not in {"since", "until"}}
+    return "results.html", {
+        "page": page,
+        "rows": [(job, _title(job)) for job in page.jobs],
+        "given": given,
+        "days": days,
+        "periods": PERIODS,
+        "outcomes": ("completed", "failed", "stopped", "aborted"),
+        "since": rfc3339(search.since),
+        "subjects": [],
+    }
+
+
+def _title(job: ArchivedJob) -> str:
+    """Return the VIN of a job, else its JobOrderID."""
+    return next((text for name, text in job.parameters.items() if name.casefold() == "vin"), job.job_order_id)
+
+
+async def _result_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    results = [result_of(await _detail(services, query.get("id", "")), caller.language)]
+    if other := query.get("with", ""):
+        results.append(result_of(await _detail(services, other), caller.language))
+    return "result.html", {"results": results, "steps": _compared(results), "subjects": []}
+
+
+def _compared(results: list[ArchivedResult]) -> list[tuple[str, list[int | None]]]:
+    """Return each step of the jobs with the time that it took in each of them, in milliseconds."""
+    names = dict.fromkeys(name for result in results for name in result.job.step_ms)
+    return [(name, [result.job.step_ms.get(name) for result in results]) for name in names]
+
+
+_RESULT: Final = "/results/{result}"
+PAGE: Final = PagePart(
+    (
+        ApiOperation(
+            "GET",
+            "/results",
+            "Find ended jobs of the archive, the newest first.",
+            Role.OBSERVER,
+            ArchivePage,
+            _find,
+            query={**_QUERY, "after": "The `next` of the page before."},
+        ),
+        ApiOperation(
+            "GET",
+            "/results-analysis",
+            "Return why jobs are not OK and how long their steps take, of the newest 5,000 that are found.",
+            Role.OBSERVER,
+            Analysis,
+            _analysis,
+            query=_QUERY,
+        ),
+        ApiOperation(
+            "GET", "/results-pareto.svg", "Return why jobs are not OK.", Role.OBSERVER, Svg, _pareto, query=_QUERY
+        ),
+        ApiOperation(
+            "GET",
+            "/results-steps.svg",
+            "Return how long steps take: median, middle half, 5 to 95 %.",
+            Role.OBSERVER,
+            Svg,
+            _steps,
+            query=_QUERY,
+        ),
+        ApiOperation(
+            "GET",
+            "/results-export",
+            "Export ended jobs as a stream.",
+            Role.OBSERVER,
+            Streamed,
+            _export,
+            query={
+                **_QUERY,
+                "format": "`csv`, `json` or `jsonl`.",
+                "columns": "Parameters that are columns of the CSV, separated by commas.",
+            },
+        ),
+        ApiOperation(
+            "GET",
+            _RESULT,
+            "Return an archived job, by the id of its response, or the last one of a JobOrderID.",
+            Role.OBSERVER,
+            ArchivedResult,
+            _result,
+        ),
+        ApiOperation(
+            "GET", f"{_RESULT}/chart.svg", "Return the chart of the recipe as it ran.", Role.OBSERVER, Svg, _chart
+        ),
+        ApiOperation("GET", f"{_RESULT}/gantt.svg", "Return the timeline.", Role.OBSERVER, Svg, _gantt),
+        ApiOperation(
+            "GET",
+            f"{_RESULT}/traces/{{trace}}/{{channel}}/curve.svg",
+            "Return a curve of an archived job; the first is 0.",
+            Role.OBSERVER,
+            Svg,
+            _curve,
+        ),
+    ),
+    pages={"/results": _results_page, "/result": _result_page},
+    links={"/results": "results"},
+    templates=Path(__file__).parent / "templates",
+)

@@ -1,0 +1,37 @@
+"""Reasons come the most frequent first, and times of steps as quantiles."""
+
+from edge.features.archive.analysis import StepTimes, analyse, analysis_of
+from edge.features.archive.database import ArchiveFile
+from edge.features.archive.search import Search
+from tests.features.archive.records import record
+
+
+def test_jobs_without_a_reason_have_an_empty_analysis() -> None:
+    analysis = analysis_of([])
+    assert (analysis.jobs, analysis.reasons, analysis.steps) == (0, (), ())
+
+
+def test_most_frequent_reason_comes_first_with_the_shares_up_to_it(archive_file: ArchiveFile) -> None:
+    angle, camera = ("tighten: angle high",), ("inspect: timed out",)
+    archive_file.write(
+        [
+            *(record(number, reasons=angle, verdict="not_ok") for number in range(3)),
+            record(3, reasons=camera, verdict="not_ok"),
+            record(4),
+        ],
+        {},
+    )
+    analysis = analyse(archive_file.file, Search())
+    assert [(reason.reason, reason.jobs, reason.share) for reason in analysis.reasons] == [
+        ("tighten: angle high", 3, 0.75),
+        ("inspect: timed out", 1, 1.0),
+    ]
+    assert (analysis.jobs, analysis.ok) == (5, 1)
+
+
+def test_times_of_the_newest_work_master_are_quantiles(archive_file: ArchiveFile) -> None:
+    jobs = [record(number, steps={"Fit": number * 100}) for number in range(101)]
+    archive_file.write([record(0, work_master="door", steps={"Open": 5}), *jobs[1:]], {})
+    analysis = analyse(archive_file.file, Search())
+    assert analysis.work_master == "axle"
+    assert analysis.steps == (StepTimes(step="Fit", jobs=100, p5=595, p25=2575, p50=5050, p75=7525, p95=9505),)

@@ -1,0 +1,132 @@
+"""People find, open, compare and export archived jobs in a browser; so do programs over HTTP."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from edge.access.login import Users
+from edge.features.archive.database import ArchiveFile
+from edge.features.archive.page import search_of
+from edge.features.archive.service import Archive
+from edge.features.page.services import WebServices
+from edge.features.traces.files import TraceFiles, TraceLimits
+from edge.foundation.errors import Refused
+from edge.ports.result_trace import stored_in
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command, EquipmentAnswer
+from tests.features.archive.archived import end_jobs, open_writer
+from tests.features.page.serving import Browser, services_of, serving, write_people
+from tests.station.plant import FakeEquipment, Plant
+
+pytestmark = pytest.mark.slow
+
+CURVES = [{"name": "Torque", "unit": "N·m", "values": [0.0, 42.1, 85.2]}]
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Users:
+    return write_people(tmp_path / "users")
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> TraceFiles:
+    return TraceFiles(tmp_path / "traces", TraceLimits(1 << 20, 100, 3600))
+
+
+@pytest.fixture
+def services(plant: Plant, users: Users, archive_file: ArchiveFile, traces: TraceFiles) -> WebServices:
+    return services_of(plant, users, ports={"archive": Archive(archive_file.file, ()), "traces": traces})
+
+
+@pytest_asyncio.fixture
+async def eve(
+    plant: Plant, tool: FakeEquipment, services: WebServices, archive_file: ArchiveFile, traces: TraceFiles
+) -> AsyncIterator[Browser]:
+    """A person who may look at an archive of three jobs, the last of which is not OK."""
+    kept = await traces.keep("J3", {"torque": {"value": 91, "unit": "N·m"}, "trace": {"channels": CURVES}})
+    violation = {"violations": {"torque": {"measured": 91, "violation": "High"}}}
+
+    def reply(command: Command) -> EquipmentAnswer | None:
+        if command.phase is not Phase.START:
+            return None
+        return EquipmentAnswer(command.command_id, kept | violation if "J3" in command.command_id else {"ok": True})
+
+    tool.replies = reply
+    await end_jobs(plant, ["J1", "J2", "J3"])
+    await (await open_writer(plant, archive_file)).flush()
+    async with serving(services) as browser:
+        yield await browser.logged_in("eve")
+
+
+async def test_jobs_are_found_and_opened_over_the_api(eve: Browser) -> None:
+    (job,) = (await eve.get("/api/v1/results?text=vin-j3")).json["jobs"]
+    assert (job["job_order_id"], job["remark"]) == ("J3", "a: torque high")
+    assert len((await eve.get("/api/v1/results?violation=torque+high")).json["jobs"]) == 1
+    assert len((await eve.get("/api/v1/results?parameter=vin=VIN-J1")).json["jobs"]) == 1
+    assert len((await eve.get("/api/v1/results?since=2035-01-01T00:00:00Z")).json["jobs"]) == 0
+    result = (await eve.get(f"/api/v1/results/{job['id']}")).json
+    assert result["parameters"] == {"vin": "VIN-J3"}
+    assert result["history"]["decisions"]
+    by_order = (await eve.get("/api/v1/results/J3")).json
+    assert by_order == result
+    assert (await eve.get("/api/v1/results/J9")).status == 404
+
+
+async def test_chart_timeline_and_curves_of_an_archived_job_are_drawn(eve: Browser) -> None:
+    (job,) = (await eve.get("/api/v1/results?text=J3")).json["jobs"]
+    (digest, *_) = {
+        reference.sha256
+        for result in (await eve.get(f"/api/v1/results/{job['id']}")).json["results"]
+        for reference in stored_in(result["result"])
+    }
+    for name in ("chart.svg", "gantt.svg", f"traces/{digest}/0/curve.svg"):
+        answer = await eve.get(f"/api/v1/results/{job['id']}/{name}")
+        assert (answer.status, answer.text.startswith("<svg")) == (200, True), name
+    assert (await eve.get(f"/api/v1/results/{job['id']}/traces/{'0' * 64}/0/curve.svg")).status == 404
+
+
+async def test_analysis_names_the_reasons_and_the_steps(eve: Browser) -> None:
+    analysis = (await eve.get("/api/v1/results-analysis")).json
+    assert [reason["reason"] for reason in analysis["reasons"]] == ["a: torque high", "b: torque high"]
+    assert {step["step"] for step in analysis["steps"]} == {"one", "two"}
+    for name in ("results-pareto.svg", "results-steps.svg"):
+        assert (await eve.get(f"/api/v1/{name}")).text.startswith("<svg")
+
+
+async def test_export_is_streamed_as_csv(eve: Browser) -> None:
+    answer = await eve.get("/api/v1/results-export?columns=vin")
+    assert answer.status == 200, answer
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert sorted(row["vin"] for row in rows) == ["VIN-J1", "VIN-J2", "VIN-J3"]
+    assert (await eve.get("/api/v1/results-export?format=xls")).status == 422
+
+
+async def test_pages_show_search_one_result_and_two(eve: Browser) -> None:
+    page = (await eve.get("/results?days=1&text=VIN-J")).text
+    assert [f"<strong>VIN-J{number}</strong>" in page for number in (1, 2, 3)] == [True] * 3
+    assert "No job meets the search." in (await eve.get("/results?text=nothing")).text
+    (job, other, _) = (await eve.get("/api/v1/results")).json["jobs"]
+    one = (await eve.get(f"/result?id={job['id']}")).text
+    assert "VIN-J3" in one
+    assert "a: torque high" in one
+    assert "/curve.svg?live" in one
+    two = (await eve.get(f"/result?id={job['id']}&with={other['id']}")).text
+    assert "Compare" in two
+    assert (await eve.get("/result?id=J9")).status == 404
+
+
+@pytest.mark.parametrize("query", [{"parameter": "vin"}, {"since": "yesterday"}])
+def test_wrong_query_is_refused(query: dict[str, str]) -> None:
+    with pytest.raises(Refused, match="is not"):
+        search_of(query)
+
+
+async def test_gateway_without_archive_refuses_and_its_page_says_why(plant: Plant, users: Users) -> None:
+    async with serving(services_of(plant, users)) as browser:
+        observer = await browser.logged_in("eve")
+        assert (await observer.get("/api/v1/results")).status == 409
+        assert "This gateway keeps no archive." in (await observer.get("/results")).text
