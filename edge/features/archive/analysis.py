@@ -24,7 +24,7 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
     share: float
 
 
-class StepTimes(Struct, frozen=True, kw_only=True):
+class StepQuantiles(Struct, frozen=True, kw_only=True):
     """How long a step was active, in milliseconds: its median, the middle half, and 5 to 95 % of the jobs."""
 
     step: str
@@ -46,7 +46,7 @@ class Analysis(Struct, frozen=True, kw_only=True):
     ok: int
     reasons: tuple[ReasonCount, ...]
     work_master: str
-    steps: tuple[StepTimes, ...]
+    steps: tuple[StepQuantiles, ...]
 
 
 def analyse(file: Path, search: Search) -> Analysis:
@@ -74,7 +74,7 @@ def _reasons(jobs: Iterable[ArchivedJob]) -> Iterable[ReasonCount]:
         yield ReasonCount(reason=reason, jobs=count, share=round(passed / total, 4))
 
 
-def _steps(jobs: Iterable[ArchivedJob]) -> tuple[StepTimes, ...]:
+def _steps(jobs: Iterable[ArchivedJob]) -> tuple[StepQuantiles, ...]:
     times: dict[str, list[int]] = defaultdict(list)
     for job in jobs:
         for step, ms in job.step_ms.items():
@@ -82,9 +82,9 @@ def _steps(jobs: Iterable[ArchivedJob]) -> tuple[StepTimes, ...]:
     return tuple(_times(step, sorted(values)) for step, values in list(times.items())[:_MOST_STEPS])
 
 
-def _times(step: str, values: Sequence[int]) -> StepTimes:
+def _times(step: str, values: Sequence[int]) -> StepQuantiles:
     p5, p25, p50, p75, p95 = (_quantile(values, part) for part in (0.05, 0.25, 0.5, 0.75, 0.95))
-    return StepTimes(step=step, jobs=len(values), p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
+    return StepQuantiles(step=step, jobs=len(values), p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
 
 
 def _quantile(values: Sequence[int], part: float) -> int:

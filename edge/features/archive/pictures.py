@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from edge.features.archive.analysis import ReasonCount, StepTimes
+from edge.features.archive.analysis import ReasonCount, StepQuantiles
 
 _WIDTH: Final = 640
 _ROW: Final = 34
@@ -33,7 +33,7 @@ def pareto_svg(title: str, reasons: Sequence[ReasonCount]) -> str:
     return _svg(title, [reason.reason for reason in reasons], parts)
 
 
-def steps_svg(title: str, steps: Sequence[StepTimes], work_master: str) -> str:
+def steps_svg(title: str, steps: Sequence[StepQuantiles], work_master: str) -> str:
     """Return a box for each step of a Work Master: the middle half with the median, and lines to 5 and 95 %.
 
     Times are in seconds.

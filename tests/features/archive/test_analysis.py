@@ -1,6 +1,6 @@
 """Reasons come the most frequent first, and times of steps as quantiles."""
 
-from edge.features.archive.analysis import StepTimes, analyse, analysis_of
+from edge.features.archive.analysis import StepQuantiles, analyse, analysis_of
 from edge.features.archive.database import ArchiveFile
 from edge.features.archive.search import Search
 from tests.features.archive.records import record
@@ -34,4 +34,4 @@ def test_times_of_the_newest_work_master_are_quantiles(archive_file: ArchiveFile
     archive_file.write([record(0, work_master="door", steps={"Open": 5}), *jobs[1:]], {})
     analysis = analyse(archive_file.file, Search())
     assert analysis.work_master == "axle"
-    assert analysis.steps == (StepTimes(step="Fit", jobs=100, p5=595, p25=2575, p50=5050, p75=7525, p95=9505),)
+    assert analysis.steps == (StepQuantiles(step="Fit", jobs=100, p5=595, p25=2575, p50=5050, p75=7525, p95=9505),)

@@ -125,7 +125,7 @@ def test_wrong_query_is_refused(query: dict[str, str]) -> None:
         search_of(query)
 
 
-async def test_gateway_without_archive_refuses_and_its_page_says_why(plant: Plant, users: Users) -> None:
+async def test_gateway_without_archive_refuses_and_shows_the_reason(plant: Plant, users: Users) -> None:
     async with serving(services_of(plant, users)) as browser:
         observer = await browser.logged_in("eve")
         assert (await observer.get("/api/v1/results")).status == 409

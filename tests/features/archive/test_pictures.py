@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
-from edge.features.archive.analysis import ReasonCount, StepTimes
+from edge.features.archive.analysis import ReasonCount, StepQuantiles
 from edge.features.archive.pictures import pareto_svg, steps_svg
 
 
@@ -21,7 +21,7 @@ def test_pareto_shows_each_reason_with_its_share() -> None:
 
 
 def test_box_plot_shows_each_step_with_its_median() -> None:
-    steps = [StepTimes(step="Fit", jobs=9, p5=100, p25=200, p50=1500, p75=2000, p95=4000)]
+    steps = [StepQuantiles(step="Fit", jobs=9, p5=100, p25=200, p50=1500, p75=2000, p95=4000)]
     assert texts_of(steps_svg("Times", steps, "axle")) == ["Fit", "1.5 s", "axle"]
 
 

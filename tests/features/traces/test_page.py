@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from edge.access.login import Users
 from edge.features.page.services import WebServices
-from edge.features.traces.curves import thinned
 from edge.features.traces.files import TraceFiles, TraceLimits
 from edge.ports.result_trace import stored_in
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
@@ -140,13 +137,3 @@ async def test_image_of_a_result_is_shown_and_downloaded(
     assert f'src="/api/v1/jobs/J1/files/{reference.sha256}?live"' in (await eve.get("/job?id=J1")).text
     for address in (f"files/{'0' * 64}", f"traces/{reference.sha256}"):
         assert (await eve.get(f"/api/v1/jobs/J1/{address}")).json["kind"] == "unknown_trace"
-
-
-@given(st.lists(st.floats(-1e9, 1e9), max_size=300), st.integers(2, 50))
-def test_thinned_curve_keeps_order_and_extremes(values: list[float], most: int) -> None:
-    kept = list(thinned(values, most))
-    assert len(kept) <= most + 1
-    assert [at for at, _ in kept] == sorted({at for at, _ in kept})
-    assert all(values[at] == value for at, value in kept)
-    if values:
-        assert {min(values), max(values)} <= {value for _, value in kept}
