@@ -224,6 +224,10 @@ def _fits(pieces: Sequence[re.Pattern[str]], text: str) -> bool:
 
 
 _S = ua.StatusCodes
+_ATTRIBUTES = frozenset(int(attribute) for attribute in ua.AttributeIds)
+_BASE_EVENT = ua.NodeId(ua.ObjectIds.BaseEventType)
+_HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
+_HAS_FIELD = frozenset((ua.NodeId(ua.ObjectIds.HasProperty), ua.NodeId(ua.ObjectIds.HasComponent)))
 _GOOD = ua.StatusCode()
 _TYPES = frozenset((ua.NodeClass.ObjectType, ua.NodeClass.VariableType))
 
@@ -259,8 +263,51 @@ def event_filter_result(asked: Any, aspace: AddressSpace) -> Any:
     if not isinstance(asked, ua.EventFilter) or not _is_bounded(asked):
         return ua.ExtensionObject()
     return ua.EventFilterResult(
-        SelectClauseResults=[_GOOD] * len(asked.SelectClauses),
+        SelectClauseResults=[_select_result(clause, aspace) for clause in asked.SelectClauses],
         WhereClauseResult=ua.ContentFilterResult(ElementResults=_element_results(asked, aspace)),
+    )
+
+
+def has_unknown_fields(asked: ua.EventFilter, aspace: AddressSpace) -> bool:
+    """Return whether a filter selects fields that no event has: they are null in every event."""
+    return any(_select_result(clause, aspace).is_bad() for clause in asked.SelectClauses or ())
+
+
+def _select_result(clause: ua.SimpleAttributeOperand, aspace: AddressSpace) -> ua.StatusCode:
+    """Return whether an event can have a field (OPC 10000-4, 7.22.3)."""
+    path = clause.BrowsePath or ()
+    if not all(name and name.Name for name in path):
+        return ua.StatusCode(_S.BadBrowseNameInvalid)
+    if clause.AttributeId not in _ATTRIBUTES:
+        return ua.StatusCode(_S.BadAttributeIdInvalid)
+    kind = clause.TypeDefinitionId
+    if not kind.is_null() and kind not in _event_types(aspace):
+        return ua.StatusCode(_S.BadTypeDefinitionInvalid)
+    if path and (path[0].NamespaceIndex, path[0].Name) not in _event_fields(aspace):
+        return ua.StatusCode(_S.BadNodeIdUnknown)
+    return _GOOD
+
+
+@lru_cache(maxsize=1)
+def _event_types(aspace: AddressSpace) -> frozenset[ua.NodeId]:
+    """Return all types of events; they do not change while the server runs."""
+    types, waiting = {_BASE_EVENT}, [_BASE_EVENT]
+    while waiting:
+        for reference in aspace[waiting.pop()].references:
+            if reference.IsForward and reference.ReferenceTypeId == _HAS_SUBTYPE and reference.NodeId not in types:
+                types.add(reference.NodeId)
+                waiting.append(reference.NodeId)
+    return frozenset(types)
+
+
+@lru_cache(maxsize=1)
+def _event_fields(aspace: AddressSpace) -> frozenset[tuple[int, str]]:
+    """Return the names of the fields of all types of events."""
+    return frozenset(
+        (reference.BrowseName.NamespaceIndex, reference.BrowseName.Name)
+        for kind in _event_types(aspace)
+        for reference in aspace[kind].references
+        if reference.IsForward and reference.ReferenceTypeId in _HAS_FIELD
     )
 
 

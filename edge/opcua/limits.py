@@ -180,12 +180,6 @@ def check_count(limit: int, operations: Sized | None) -> None:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
-def check_subscriptions(ids: Sized, limit: int) -> None:
-    """Check the number of subscriptions in a request. Raises ServiceError above the limit."""
-    if len(ids) > limit:
-        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
-
-
 def clamp(asked: float, least: float, most: float) -> float:
     """Return the nearest number within the bounds."""
     # A client may send NaN, for which no comparison is true.

@@ -18,8 +18,8 @@ from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredIt
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
 from edge.opcua.answer_encoding import EncodedEvent
-from edge.opcua.event_filter import event_filter_result, event_filter_status
-from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE, ServerLimits
+from edge.opcua.event_filter import event_filter_result, event_filter_status, has_unknown_fields
+from edge.opcua.limits import MAX_PUBLISHING_INTERVAL_MS, NOTIFICATIONS_PER_MESSAGE, ServerLimits, clamp
 from edge.opcua.notification_queue import Notification, add_event, add_value, overflow_event
 from edge.opcua.request_counts import SubscriptionCounts
 from edge.opcua.time_slices import Turn
@@ -130,7 +130,13 @@ class MonitoredItems(MonitoredItemService):
         results: list[ua.MonitoredItemCreateResult] = await super().create_monitored_items(params)
         for request, result in zip(params.ItemsToCreate, results, strict=True):
             self._remember(result.MonitoredItemId, params.TimestampsToReturn, request.RequestedParameters)
+            result.RevisedSamplingInterval = self._sampling_interval(request.RequestedParameters)
         return results
+
+    def _sampling_interval(self, asked: ua.MonitoringParameters) -> float:
+        """Return the interval that the client asks for, the publishing interval at the least."""
+        shortest = self.isub.data.RevisedPublishingInterval
+        return clamp(asked.SamplingInterval, shortest, max(shortest, MAX_PUBLISHING_INTERVAL_MS))
 
     def modify_monitored_items(self, params: ua.ModifyMonitoredItemsParameters) -> list[ua.MonitoredItemModifyResult]:
         """Change items."""
@@ -138,6 +144,7 @@ class MonitoredItems(MonitoredItemService):
         for request, result in zip(params.ItemsToModify, results, strict=True):
             if result.StatusCode.is_good():
                 self._remember(request.MonitoredItemId, params.TimestampsToReturn, request.RequestedParameters)
+                result.RevisedSamplingInterval = self._sampling_interval(request.RequestedParameters)
         return results
 
     def _remember(self, item: int, timestamps: ua.TimestampsToReturn, asked: ua.MonitoringParameters) -> None:
@@ -218,11 +225,17 @@ class MonitoredItems(MonitoredItemService):
 
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
-        status = self.aspace.read_attribute_value(params.ItemToMonitor.NodeId, ua.AttributeIds.EventNotifier).StatusCode
+        notifier = self.aspace.read_attribute_value(params.ItemToMonitor.NodeId, ua.AttributeIds.EventNotifier)
+        status = notifier.StatusCode
+        if status.is_good() and not notifier.Value.Value & 1 << ua.EventNotifier.SubscribeToEvents:
+            status = _bad(ua.StatusCodes.BadNotSupported)
         status = status if status.is_bad() else event_filter_status(asked, self.aspace)
-        if status.is_bad():
-            return ua.MonitoredItemCreateResult(StatusCode=status, FilterResult=event_filter_result(asked, self.aspace))
-        return super()._create_events_monitored_item(params)
+        result = ua.MonitoredItemCreateResult(StatusCode=status)
+        if status.is_good():
+            result = super()._create_events_monitored_item(params)
+        if status.is_bad() or has_unknown_fields(asked, self.aspace):
+            result.FilterResult = event_filter_result(asked, self.aspace)
+        return result
 
     async def _create_data_change_monitored_item(
         self, params: ua.MonitoredItemCreateRequest
@@ -296,6 +309,8 @@ class MonitoredItems(MonitoredItemService):
                 return _GOOD
             case DataChangeFilter(DeadbandType=ua.DeadbandType.None_):
                 return _GOOD
+            case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute) if not asked.DeadbandValue >= 0:
+                return _bad(ua.StatusCodes.BadDeadbandFilterInvalid)
             case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute):
                 value = self.aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId).Value
                 is_number = value is not None and value.VariantType in _NUMBERS and not value.is_array

@@ -81,6 +81,16 @@ _WITHOUT_SESSION = frozenset(
     )
 )
 
+_UNSUPPORTED = frozenset(
+    ua.NodeId(service)
+    for service in (
+        ua.ObjectIds.QueryFirstRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.QueryNextRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.HistoryUpdateRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.FindServersOnNetworkRequest_Encoding_DefaultBinary,
+    )
+)
+
 _MAX_LOGGED_FAULTS = 10  # of one connection; a broken client would fill the log
 
 
@@ -166,6 +176,8 @@ class RequestProcessor(UaProcessor):
     async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
         if len(body) > limits.REQUEST_SIZES.get(typeid.Identifier, limits.OPERATION_BYTES):
             raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
+        if typeid in _UNSUPPORTED:
+            raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
         session = self._session
         account = session.account if session is not None else self._account
         if typeid == _CREATE:

@@ -179,6 +179,14 @@ class ServerCore(InternalServer):
         ]
         return min(lost, key=lambda session: session.record.last_contact, default=None)
 
+    async def get_endpoints(
+        self, params: ua.GetEndpointsParameters | None = None, sockname: tuple[str, int] | None = None
+    ) -> list[ua.EndpointDescription]:
+        """Return the endpoints of the transport profiles that a client names; all where it names none."""
+        endpoints: list[ua.EndpointDescription] = await super().get_endpoints(params, sockname)
+        profiles = (params and params.ProfileUris) or ()
+        return [endpoint for endpoint in endpoints if not profiles or endpoint.TransportProfileUri in profiles]
+
     @property
     def client_sessions(self) -> tuple[ServerSession, ...]:
         """Return the sessions of clients."""

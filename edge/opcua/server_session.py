@@ -23,7 +23,6 @@ from edge.opcua.limits import (
     ServerLimits,
     check_application,
     check_count,
-    check_subscriptions,
     clamp,
     clamp_monitoring,
     unknown_subscription,
@@ -317,7 +316,8 @@ class ServerSession(InternalSession):
 
     async def delete_subscriptions(self, ids: list[int]) -> list[ua.StatusCode]:
         """End subscriptions."""
-        check_subscriptions(ids, self._limits.subscriptions)
+        if len(ids) > self._limits.subscriptions:
+            raise ServiceError(ua.StatusCodes.BadTooManyOperations)
         own = self._own(ids)
         results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
         return [results.get(identifier, unknown_subscription()) for identifier in ids]
@@ -325,7 +325,7 @@ class ServerSession(InternalSession):
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Enable or disable publishing of subscriptions."""
         asked = params.SubscriptionIds
-        check_subscriptions(asked, self._limits.subscriptions)
+        check_count(self._limits.subscriptions, asked)
         params.SubscriptionIds = own = self._own(asked)
         results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
         for number in own:
@@ -336,7 +336,7 @@ class ServerSession(InternalSession):
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
     ) -> list[ua.TransferResult]:
         """Transfer subscriptions from another session of the same user and application (OPC 10000-4, 5.14.7)."""
-        check_subscriptions(params.SubscriptionIds, self._limits.subscriptions)
+        check_count(self._limits.subscriptions, params.SubscriptionIds)
         return [await self._transfer(identifier, callback) for identifier in params.SubscriptionIds]
 
     async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:

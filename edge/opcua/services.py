@@ -81,6 +81,13 @@ async def _set_monitoring_mode(session: ServerSession, params: ua.SetMonitoringM
     return response
 
 
+async def _delete_subscriptions(session: ServerSession, params: ua.DeleteSubscriptionsParameters) -> Any:
+    if not params.SubscriptionIds:  # the session itself may have none to end
+        raise ServiceError(ua.StatusCodes.BadNothingToDo)
+    response = ua.DeleteSubscriptionsResponse()
+    return _with_results(response, await session.delete_subscriptions(params.SubscriptionIds))
+
+
 async def _set_triggering(session: ServerSession, params: ua.SetTriggeringParameters) -> Any:
     response = ua.SetTriggeringResponse()
     response.Parameters = await session.set_triggering(params)
@@ -109,6 +116,7 @@ SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
         _id("CreateMonitoredItems"): Service(ua.CreateMonitoredItemsParameters, _create_items),
         _id("ModifyMonitoredItems"): Service(ua.ModifyMonitoredItemsParameters, _modify_items),
         _id("DeleteMonitoredItems"): Service(ua.DeleteMonitoredItemsParameters, _delete_items),
+        _id("DeleteSubscriptions"): Service(ua.DeleteSubscriptionsParameters, _delete_subscriptions),
         _id("SetTriggering"): Service(ua.SetTriggeringParameters, _set_triggering),
         _id("SetMonitoringMode"): Service(ua.SetMonitoringModeParameters, _set_monitoring_mode),
     }

@@ -18,16 +18,20 @@ PATH_ELEMENTS = 64
 """Elements of one browse path; address spaces are less than that deep."""
 PATH_TARGETS = 1000
 
+_FIELDS = ("ReferenceTypeId", "IsForward", "NodeClass", "BrowseName", "DisplayName", "TypeDefinition")
+"""The fields of a reference by their bit in the mask of a Browse request."""
+_ALL = (1 << len(_FIELDS)) - 1
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _NULL = ua.NodeId()
 _ANY_TYPE = ua.NodeId(ua.ObjectIds.References)
 
 
 class _Rest(Struct, frozen=True):
-    """The remaining references of a continuation point, and the page size that its client requested."""
+    """The remaining references of a continuation point, the page size and the fields that its client requested."""
 
     references: Sequence[ua.ReferenceDescription]
     page: int
+    mask: int
 
 
 class ReferenceTypes:
@@ -100,7 +104,7 @@ class View:
                 self._rests[point] = rest
                 results.append(ua.BrowseResult(ContinuationPoint=point))
             else:
-                results.append(self._page(rest.references, rest.page, left))
+                results.append(self._page(rest, left))
                 left -= len(results[-1].References)
             await turn.step()
         return results
@@ -112,7 +116,7 @@ class View:
             return _no_targets(ua.StatusCodes.BadNothingToDo)
         if len(elements) > PATH_ELEMENTS:
             return _no_targets(ua.StatusCodes.BadQueryTooComplex)
-        if not elements[-1].TargetName or not elements[-1].TargetName.Name:
+        if not all(element.TargetName and element.TargetName.Name for element in elements):
             return _no_targets(ua.StatusCodes.BadBrowseNameInvalid)
         if path.StartingNode not in self._aspace:
             return _no_targets(ua.StatusCodes.BadNodeIdUnknown)
@@ -145,14 +149,17 @@ class View:
         if references and (not size or (len(references) > size and not points)):
             # The answer is full, or has all points that the session may have; the client asks for this node again.
             return _failed(ua.StatusCodes.BadNoContinuationPoints)
-        return self._page(references, page, left)
+        return self._page(_Rest(references, page, asked.ResultMask), left)
 
-    def _page(self, references: Sequence[ua.ReferenceDescription], page: int, left: int) -> ua.BrowseResult:
-        size = min(page, left)
-        result = ua.BrowseResult(References=list(references[:size]))
-        if len(references) > size:
+    def _page(self, rest: _Rest, left: int) -> ua.BrowseResult:
+        size = min(rest.page, left)
+        references = rest.references[:size]
+        if rest.mask & _ALL != _ALL:
+            references = [_masked(reference, rest.mask) for reference in references]
+        result = ua.BrowseResult(References=list(references))
+        if len(rest.references) > size:
             result.ContinuationPoint = token_bytes(16)
-            self._rests[result.ContinuationPoint] = _Rest(references[size:], page)
+            self._rests[result.ContinuationPoint] = _Rest(rest.references[size:], rest.page, rest.mask)
             while len(self._rests) > CONTINUATION_POINTS:
                 del self._rests[next(iter(self._rests))]
         return result
@@ -180,6 +187,15 @@ def _is_asked(
     if asked.NodeClassMask and not asked.NodeClassMask & reference.NodeClass:
         return False
     return types is None or reference.ReferenceTypeId in types
+
+
+def _masked(reference: ua.ReferenceDescription, mask: int) -> ua.ReferenceDescription:
+    """Return a reference with the requested fields only (OPC 10000-4, 5.9.2: resultMask)."""
+    masked = ua.ReferenceDescription(NodeId=reference.NodeId, IsForward=False)
+    for bit, name in enumerate(_FIELDS):
+        if mask & 1 << bit:
+            setattr(masked, name, getattr(reference, name))
+    return masked
 
 
 def _failed(code: int) -> ua.BrowseResult:

@@ -105,13 +105,14 @@ def _signers(
     for candidate in candidates:
         if (
             candidate.subject == certificate.issuer
-            and _may_sign(candidate, below)
+            and may_sign(candidate, below)
             and _has_signed(candidate, certificate)
         ):
             yield candidate
 
 
-def _may_sign(authority: x509.Certificate, below: int) -> bool:
+def may_sign(authority: x509.Certificate, below: int = 0) -> bool:
+    """Return whether a certificate is that of an authority with at most so many authorities below it in a chain."""
     # A self-signed application certificate often claims to be an authority; trust in it must not extend to others.
     if application_uris(authority):
         return False

@@ -15,7 +15,6 @@ from edge.opcua.limits import (
     MESSAGE_BYTES,
     NegotiatedLimits,
     check_count,
-    check_subscriptions,
     clamp,
     clamp_monitoring,
 )
@@ -98,12 +97,6 @@ def test_requests_with_too_few_or_many_operations_are_refused(count: int, code: 
         check_count(1000, [None] * count)
     assert caught.value.code == code
     check_count(1000, [None] * 1000)
-
-
-def test_requests_with_too_many_subscriptions_are_refused() -> None:
-    with pytest.raises(ServiceError):
-        check_subscriptions(range(201), 200)
-    check_subscriptions([], 200)  # a session without subscriptions is closed by the same code
 
 
 @pytest.mark.parametrize(("asked", "clamped"), [(5.0, 5.0), (0.0, 1.0), (99.0, 9.0), (math.nan, 1.0), (math.inf, 9.0)])

@@ -21,6 +21,7 @@ from edge.uaserver.application_trust import (
     decode_lists,
     encode_lists,
     is_signed_by,
+    may_sign,
     read_lists,
     replace_lists,
 )
@@ -146,16 +147,21 @@ class TrustListFile:
             await asyncio.to_thread(self._update, bytes(found.content))
 
     async def add(self, data: bytes, *, is_trusted: bool) -> None:
-        """Add a certificate to the trusted ones, or to the authorities that complete chains."""
+        """Add the certificate of an application or a user to the trusted ones (OPC 10000-12, 7.8.2.6).
+
+        Authorities come with their revocation lists by writing the file.
+        """
         self._require_closed()
         try:
             certificate = x509.load_der_x509_certificate(data)
             certificate.public_key()
         except (ValueError, UnsupportedAlgorithm) as error:
             raise ServiceError(_S.BadCertificateInvalid) from error
+        if not is_trusted or may_sign(certificate):
+            raise ServiceError(_S.BadCertificateInvalid)
         der = certificate.public_bytes(Encoding.DER)
         async with self._changing:
-            await asyncio.to_thread(self._add, der, is_trusted=is_trusted)
+            await asyncio.to_thread(self._add, certificate, der)
 
     async def remove(self, wanted: str, *, is_trusted: bool) -> None:
         """Remove the certificate with this thumbprint, and the revocation lists of an authority."""
@@ -170,16 +176,12 @@ class TrustListFile:
             raise ServiceError(_S.BadCertificateInvalid) from error
         self._replace(read_lists(self.directory).updated(masks, trust_lists))
 
-    def _add(self, der: bytes, *, is_trusted: bool) -> None:
-        trust_lists = read_lists(self.directory)
-        if is_trusted:
-            new = TrustLists(
-                (*trust_lists.trusted, der), trust_lists.trusted_crls, trust_lists.issuers, trust_lists.issuer_crls
-            )
-        else:
-            new = TrustLists(
-                trust_lists.trusted, trust_lists.trusted_crls, (*trust_lists.issuers, der), trust_lists.issuer_crls
-            )
+    def _add(self, certificate: x509.Certificate, der: bytes) -> None:
+        lists = read_lists(self.directory)
+        subjects = {x509.load_der_x509_certificate(one).subject for one in (*lists.trusted, *lists.issuers)}
+        if certificate.issuer not in {certificate.subject, *subjects}:
+            raise ServiceError(_S.BadCertificateChainIncomplete)
+        new = TrustLists((*lists.trusted, der), lists.trusted_crls, lists.issuers, lists.issuer_crls)
         if len(encode_lists(ALL_LISTS, new)) > MAX_TRUST_LIST_SIZE:
             raise ServiceError(_S.BadEncodingLimitsExceeded)
         self._replace(new)

@@ -260,23 +260,34 @@ async def test_the_trust_list_is_read_and_replaced(pusher: Pusher, friend: Appli
 
 
 async def test_certificates_are_added_and_removed_one_by_one(pusher: Pusher) -> None:
-    (root,) = text(ROOT.certificate)
-    trusted, issuer = ["Boolean", True], ["Boolean", False]
-    assert await pusher.list("AddCertificate", ["ByteString", root], trusted) == []
-    assert await pusher.list("AddCertificate", ["ByteString", root], issuer) == []
-    found = await pusher.read()
-    assert root in found["trusted"]
-    assert found["issuers"] == [root]
-    name = certificates.thumbprint(ROOT.certificate)
+    client = pki.self_signed("client", uri="urn:test:client")
+    (added,) = text(client)
+    trusted = ["Boolean", True]
+    assert await pusher.list("AddCertificate", ["ByteString", added], trusted) == []
+    assert added in (await pusher.read())["trusted"]
+    name = certificates.thumbprint(client)
     assert await pusher.list("RemoveCertificate", ["String", name.lower()], trusted) == []
     assert await pusher.list("RemoveCertificate", ["String", name], trusted) == "BadInvalidArgument"
-    assert root not in (await pusher.read())["trusted"]
-    assert await pusher.list("RemoveCertificate", ["String", name], issuer) == []
+    assert added not in (await pusher.read())["trusted"]
     garbage = base64.b64encode(b"garbage").decode()
     assert await pusher.list("AddCertificate", ["ByteString", garbage], trusted) == "BadCertificateInvalid"
     handle = await pusher.list("Open", ["Byte", 1])
-    assert await pusher.list("AddCertificate", ["ByteString", root], trusted) == "BadInvalidState"
+    assert await pusher.list("AddCertificate", ["ByteString", added], trusted) == "BadInvalidState"
     assert await pusher.list("Close", ["UInt32", handle]) == []
+
+
+async def test_added_certificate_has_its_chain_and_is_not_an_authority(pusher: Pusher) -> None:
+    """OPC 10000-12, 7.8.2.6 of 1.05: an authority without its revocation lists would be trusted for what it revoked."""
+    (root,) = text(ROOT.certificate)
+    (issued,) = text(ROOT.issue("client", uri="urn:test:client"))
+    before = await pusher.read()
+    trusted, issuer = ["Boolean", True], ["Boolean", False]
+    assert await pusher.list("AddCertificate", ["ByteString", root], trusted) == "BadCertificateInvalid"
+    assert await pusher.list("AddCertificate", ["ByteString", root], issuer) == "BadCertificateInvalid"
+    assert await pusher.list("AddCertificate", ["ByteString", issued], trusted) == "BadCertificateChainIncomplete"
+    assert await pusher.write(masks=4, issuers=[root]) is False
+    assert await pusher.list("AddCertificate", ["ByteString", issued], trusted) == []
+    assert await pusher.write(masks=15, trusted=before["trusted"]) is False
 
 
 async def test_a_bad_trust_list_changes_nothing(pusher: Pusher) -> None:
