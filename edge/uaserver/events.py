@@ -21,10 +21,14 @@ from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import extension_object
+from edge.uaserver.namespaces import Namespace
 
 logger = structlog.get_logger(__name__)
 
 SERVER = ua.NodeId(ua.ObjectIds.Server)
+HAS_NOTIFIER = ua.NodeId(ua.ObjectIds.HasNotifier)
+MACHINES = ua.NodeId(1001, Namespace.MACHINERY)
+"""The folder of all machines; its node set makes it a notifier: it has the events of all of them."""
 
 
 class EventPublisher:
@@ -97,6 +101,13 @@ def lineage(iserver: InternalServer, type_id: ua.NodeId) -> tuple[ua.NodeId, ...
 
 T = ua.VariantType
 
+EVENT_FIELDS = tuple(
+    (0, name)
+    for name in ("EventId", "EventType", "SourceNode", "SourceName", "Time", "ReceiveTime", "Message", "Severity")
+)
+JOB_FIELDS = tuple((int(Namespace.ISA95), name) for name in ("JobOrder", "JobState", "JobResponse"))
+"""The fields of every event, and those of a job: namespace index and name."""
+
 _SEVERITIES: Mapping[int, int] = MappingProxyType({JobState.INTERRUPTED: 400, JobState.ABORTED: 700})
 _WITH_HISTORY = 1 << ua.EventNotifier.SubscribeToEvents | 1 << ua.EventNotifier.HistoryRead
 _EVENTS = uuid.UUID("5a3b9c52-6f0e-4f8b-9d1c-3c1f6d2f7a10")
@@ -106,12 +117,15 @@ _NORMAL_SEVERITY = 100
 
 
 class JobEventPublisher:
-    """The event publisher of one machine; it notifies the monitored items of JobOrderResults and the Server object."""
+    """The event publisher of one machine; it notifies those who monitor JobOrderResults, or what is above it."""
 
-    def __init__(self, iserver: InternalServer, source: ua.NodeId, source_name: str, event_type: ua.NodeId) -> None:
+    def __init__(
+        self, iserver: InternalServer, source: ua.NodeId, machine: ua.NodeId, source_name: str, event_type: ua.NodeId
+    ) -> None:
         self._iserver = iserver
         self._publisher = EventPublisher(iserver)
-        self._notifiers = (source, SERVER)
+        self._with_history = (source, machine, SERVER)
+        self._notifiers = (*self._with_history, MACHINES)
         self._name = source_name
         self._types = lineage(iserver, event_type)
         self._fields = {
@@ -133,15 +147,16 @@ class JobEventPublisher:
         """Return the event of a change of state; its EventId is the same whenever it is read."""
         return EventRecord(self._types, self._fields | _fields_of(status_event, at, received, self._name))
 
-    def enable_history(self) -> None:
-        """Mark the events of JobOrderResults and of Server as readable from the past."""
-        for value in self._notifiers:
+    def enable_history(self) -> ua.NodeId:
+        """Mark the events of JobOrderResults, the machine and the Server object as readable; return JobOrderResults."""
+        for value in self._with_history:
             notifier = self._iserver.aspace[value].attributes[ua.AttributeIds.EventNotifier]
             notifier.value = ua.DataValue(ua.Variant(_WITH_HISTORY, T.Byte))
+        return self._with_history[0]
 
     def is_notifier(self, node_id: ua.NodeId) -> bool:
-        """Return whether the events are those of a node."""
-        return node_id in self._notifiers
+        """Return whether the past events are those of a node."""
+        return node_id in self._with_history
 
 
 def _fields_of(

@@ -371,7 +371,7 @@ def _machine(
         job_orders=LiveList(aspace, nodes.job_order_list, changed, JobOrderAndState),
         job_responses=LiveList(aspace, nodes.job_order_response_list, changed, JobResponse),
         work_masters=LiveList(aspace, nodes.work_master, changed, WorkMaster),
-        events=JobEventPublisher(server.iserver, nodes.job_order_results, scope, JOB_ORDER_STATUS_EVENT),
+        events=JobEventPublisher(server.iserver, nodes.job_order_results, nodes.machine, scope, JOB_ORDER_STATUS_EVENT),
     )
 
 

@@ -29,6 +29,7 @@ from edge.uaserver.declarations import (
     member_references,
     renamed,
 )
+from edge.uaserver.events import HAS_NOTIFIER, MACHINES, SERVER
 from edge.uaserver.intervention_methods import INTERVENTION_METHODS
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import Place, add_node, add_reference, place_node, value_attribute
@@ -39,7 +40,6 @@ JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
 _PROVIDER_TYPE = ua.NodeId(1003, Namespace.ISA95)
 _ABSTRACT_EVENT_TYPE = ua.NodeId(1006, Namespace.ISA95)
-_MACHINES = ua.NodeId(1001, Namespace.MACHINERY)
 
 _SERVER_NAMESPACES = ua.NodeId(ua.ObjectIds.Server_Namespaces)
 
@@ -47,8 +47,6 @@ _ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
 _HAS_ADD_IN = ua.NodeId(ua.ObjectIds.HasAddIn)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _GENERATES_EVENT = ua.NodeId(ua.ObjectIds.GeneratesEvent)
-_HAS_NOTIFIER = ua.NodeId(ua.ObjectIds.HasNotifier)
-_SERVER = ua.NodeId(ua.ObjectIds.Server)
 _FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
 
@@ -137,7 +135,7 @@ async def add_machine(
 ) -> MachineNodes:
     """Add a machine with all nodes below it. Their NodeIds depend on the scope only."""
     name = ua.QualifiedName(machine.scope, Namespace.MACHINES)
-    root = Place(_node_id(machine.scope), _MACHINES, _ORGANIZES, name)
+    root = Place(_node_id(machine.scope), MACHINES, _ORGANIZES, name)
     _add_object(iserver, root, _BASE_OBJECT_TYPE)
     identification = _instantiate_below(
         iserver,
@@ -161,8 +159,10 @@ async def add_machine(
 
     control, results = f"{management}/JobOrderControl", f"{management}/JobOrderResults"
     add_reference(iserver.aspace, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
-    add_reference(iserver.aspace, _SERVER, _HAS_NOTIFIER, _node_id(results))
-    _enable_event_subscription(iserver, _node_id(results))
+    add_reference(iserver.aspace, SERVER, HAS_NOTIFIER, root.node_id)
+    add_reference(iserver.aspace, root.node_id, HAS_NOTIFIER, _node_id(results))
+    for node_id in (root.node_id, _node_id(results)):
+        _enable_event_subscription(iserver, node_id)
     await _invalidate_current_state(iserver, control)
     decide = {_node_id(control, name): name for name in INTERVENTION_METHODS}
     for node_id, name in decide.items():

@@ -65,7 +65,7 @@ WRONG = [
     (SERVER, A.EventNotifier, ua.EventFilter(), C.BadEventFilterInvalid),
     (LEVEL, A.EventNotifier, EVENTS, C.BadAttributeIdInvalid),
     (UNKNOWN, A.EventNotifier, EVENTS, C.BadNodeIdUnknown),
-    (TYPES, A.EventNotifier, EVENTS, C.BadServiceUnsupported),
+    (TYPES, A.EventNotifier, EVENTS, C.BadNotSupported),
     (LEVEL, A.Value, EVENTS, C.BadFilterNotAllowed),
     (LEVEL, A.Value, ua.AggregateFilter(), C.BadMonitoredItemFilterUnsupported),
     (LEVEL, A.Value, PERCENT, C.BadMonitoredItemFilterUnsupported),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -160,13 +161,25 @@ async def test_change_before_the_start_has_no_response(server: UaServer, space: 
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 
-async def test_server_object_is_notifier_of_its_machines(client: Client, space: Space) -> None:
-    references = await client.nodes.server.get_references(ua.ObjectIds.HasNotifier)
-    assert {reference.NodeId for reference in references} >= {
-        (await results(space, scope)).nodeid for scope in ("station-1", "station-2")
-    }
-    for node in (client.nodes.server, await results(space)):
+async def test_notifiers_lead_from_the_server_object_to_the_results(client: Client, space: Space) -> None:
+    machines = await client.nodes.objects.get_child([space.name("Machines", UA + "Machinery/")])
+    chain = [client.nodes.server, await space.machine(), await results(space)]
+    for above, below in pairwise(chain):
+        references = await above.get_references(ua.ObjectIds.HasNotifier, ua.BrowseDirection.Forward)
+        assert below.nodeid in {reference.NodeId for reference in references}
+    for node in (*chain, machines):
         assert await node.read_event_notifier() == {ua.EventNotifier.SubscribeToEvents}
+
+
+async def test_job_state_reaches_the_machine_and_the_folder(
+    server: UaServer, space: Space, client: Client, listen: Listening
+) -> None:
+    """People look at the machine: its item, and that of Machines, which is a notifier, never received an event."""
+    machines = await client.nodes.objects.get_child([space.name("Machines", UA + "Machinery/")])
+    ears = [await listen(node) for node in (await space.machine(), machines)]
+    await server.publish_event("station-1", status_event("job-1"), AT)
+    for ear in ears:
+        assert (await ear.next())[1] == "station-1"
 
 
 @pytest.mark.parametrize(

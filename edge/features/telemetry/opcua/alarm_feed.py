@@ -24,6 +24,7 @@ from edge.features.telemetry.opcua.condition_view import (
 )
 from edge.features.telemetry.opcua.conditions import MAX_NORMAL, Conditions
 from edge.features.telemetry.opcua.history import CONTINUATION_POINTS, History, add_capabilities
+from edge.features.telemetry.opcua.history_configuration import add_default_configuration, add_event_filters
 from edge.features.telemetry.opcua.history_events import AlarmEvents, EventHistory, JobEvents
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, tag_node_id
 from edge.features.telemetry.parts import TelemetryService
@@ -84,8 +85,10 @@ async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
     tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
     of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
     of_jobs = [JobEvents(settings.store, scope, event) for scope, event in new.job_events.items()]
-    for job_event_publisher in new.job_events.values():
-        job_event_publisher.enable_history()
+    results = [job_event_publisher.enable_history() for job_event_publisher in new.job_events.values()]
+    add_event_filters(core, results, sources.values())
+    if settings.history is not None:
+        add_default_configuration(core)
     events = EventHistory((of_alarms, *of_jobs), core.aspace)
     core.history = History(core.aspace.__contains__, events, settings.history)
     add_capabilities(core, has_values=settings.history is not None)

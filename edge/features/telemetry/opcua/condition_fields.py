@@ -71,6 +71,11 @@ def variant_of(member: ConditionMember, view: ConditionView) -> ua.Variant:
     return value if isinstance(value, ua.Variant) else ua.Variant(value, T.Null if value is None else member.kind)
 
 
+def fields_of_conditions() -> frozenset[str]:
+    """Return the paths of the fields of all types of conditions."""
+    return frozenset(member.path for kind in _OF_TYPE for member in member_table(kind).values())
+
+
 @lru_cache(maxsize=32)
 def member_table(type_id: int) -> Mapping[str, ConditionMember]:
     """Return the members of conditions of a type by path."""

@@ -133,7 +133,7 @@ class ConditionRefresher:
     def _retained(self, alarm_id: str, source: ua.NodeId | None) -> list[ConditionView]:
         """Return the current branches of a condition and itself, as far as clients must show them."""
         view = self._conditions.view_of(alarm_id)
-        if view is None or (source is not None and view.place.source != source):
+        if view is None or (source is not None and source not in view.place.notifiers):
             return []
         return [branch for branch in (*view.branches(), view) if branch.is_retained]
 

@@ -28,6 +28,8 @@ from edge.features.telemetry.model.rule import (
 from edge.ports.alarm import ID_LENGTH, AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
 from edge.ports.sample_value import GATEWAY_TAGS
 from edge.store.kept_alarms import AlarmChange
+from edge.uaserver.events import MACHINES, SERVER
+from edge.uaserver.namespaces import Namespace
 
 _I: Final = ua.ObjectIds
 _EVENT_ID: Final = struct.Struct(">8sqQI")
@@ -85,6 +87,12 @@ class ConditionPlace(Struct, frozen=True):
     source_name: str
     folder: str
     input_node: ua.NodeId | None = None
+
+    @property
+    def notifiers(self) -> tuple[ua.NodeId, ...]:
+        """The nodes that have its events: its source and what is above it."""
+        is_of_machine = self.source.NamespaceIndex == Namespace.MACHINES
+        return (self.source, MACHINES, SERVER) if is_of_machine else (self.source, SERVER)
 
 
 class ConditionKind(Struct, frozen=True):

@@ -108,9 +108,10 @@ class Conditions:
         source = self._aspace[node_id]
         notifier = source.attributes[ua.AttributeIds.EventNotifier]
         notifier.value = ua.DataValue(ua.Variant(notifier.value.Value.Value | _SUBSCRIBE, ua.VariantType.Byte))
-        server = self._aspace[SERVER]
-        for here, there, is_forward in ((server, source, True), (source, server, False)):
-            here.references.append(reference_to(there, _HAS_NOTIFIER, is_forward=is_forward))
+        if not any(reference.ReferenceTypeId == _HAS_NOTIFIER for reference in source.references):  # as a machine has
+            server = self._aspace[SERVER]
+            for here, there, is_forward in ((server, source, True), (source, server, False)):
+                here.references.append(reference_to(there, _HAS_NOTIFIER, is_forward=is_forward))
         folder = f"{FOLDER}/{quote(name)}"
         self._folders[folder] = (folder_node(ua.NodeId(folder, Namespace.ALARMS), source), source)
         return ConditionPlace(node_id, name, folder)
@@ -147,9 +148,9 @@ class Conditions:
         """Show a change of an alarm, and publish its events and the values that have subscribers."""
         before = self.view_of(change.alarm.id)
         after = self.put(follow_change(before.state if before else None, change), place, kind)
-        if self.publisher.has_listeners((after.place.source, SERVER)):
+        if self.publisher.has_listeners(after.place.notifiers):
             events = [self.event_of(view) for view in changed_views(before, after, change.kind)]
-            await self.publisher.publish(events, (after.place.source, SERVER))
+            await self.publisher.publish(events, after.place.notifiers)
         if condition := self._conditions.get(change.alarm.id):
             for node in tuple(condition.watched.values()):
                 held = node.attributes[ua.AttributeIds.Value]
