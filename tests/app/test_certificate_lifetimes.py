@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from edge.app.certificate_lifetimes import certificates_of
 from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
-from edge.features.page.settings import WebSettings
 from edge.links.host_addresses import host_addresses
 from edge.model.finding import Level
 from edge.uaserver import certificates
@@ -70,13 +69,6 @@ def test_address_without_a_name_in_the_certificate_is_a_warning(opcua: OpcuaSett
     (finding,) = certificates_of(Settings(opcua=local))
     assert (finding.level, finding.found) == (Level.WARNING, "it does not name line.example.com")
     assert "edge opcua renew" in finding.advice
-
-
-def test_certificate_of_the_page_alone_is_examined(opcua: OpcuaSettings, tmp_path: Path) -> None:
-    certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
-    web = WebSettings(listen="tls://192.0.2.9:8443")
-    (finding,) = certificates_of(Settings(opcua=replace(opcua, endpoint=""), sections={"web": web}))
-    assert finding.found == "it does not name 192.0.2.9"
 
 
 def test_file_without_a_certificate_is_failing(tmp_path: Path) -> None:

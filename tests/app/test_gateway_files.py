@@ -16,11 +16,6 @@ from edge.app.gateway_files import (
     passwords_in,
 )
 from edge.config import MqttSettings, OpcuaSettings, RedisSettings, Settings
-from edge.config.sections import FeatureSettings
-from edge.features.fleet.settings import FleetSettings
-from edge.features.sparkplug.settings import SparkplugSettings
-from edge.features.telemetry.settings import MirrorSettings, MqttSourceSettings, RedisSourceSettings
-from edge.features.telemetry.sources.opcua import OpcuaSourceSettings
 
 
 def test_backup_name_of_each_file_leads_to_its_path(tmp_path: Path) -> None:
@@ -31,7 +26,6 @@ def test_backup_name_of_each_file_leads_to_its_path(tmp_path: Path) -> None:
         "passwords/mqtt",
         "trusted/a.der",
         "users",
-        "k/a.jwk",
     ):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
@@ -48,13 +42,10 @@ def test_backup_name_of_each_file_leads_to_its_path(tmp_path: Path) -> None:
             pki=str(tmp_path / "pki"), trusted=str(tmp_path / "trusted"), users_file=str(tmp_path / "users")
         ),
         mqtt=MqttSettings(url="mqtts://b", ca_file=str(tmp_path / "users")),
-        sections={"fleet": FleetSettings(keys=str(tmp_path / "k"))},
     )
-    (tmp_path / "k" / "private-key-left-here.pem").touch()
     at = locate_files(settings, tmp_path / "edge.toml")
     existing = dict(at.existing())
     assert sorted(existing) == [
-        "fleet/keys/a.jwk",
         "opcua/trusted/a.der",
         "opcua/users",
         "settings/conf.d/10-site.toml",
@@ -115,23 +106,6 @@ def test_password_to_this_host_or_encrypted_is_not_a_finding(tmp_path: Path, url
 def test_password_in_clear_text_to_another_host_is_a_finding(tmp_path: Path) -> None:
     (found,) = _warnings(tmp_path, redis=RedisSettings(url="redis://default:p@store.plant"))
     assert found.startswith("redis: the password goes to store.plant in clear text")
-
-
-def test_clear_text_password_of_a_source_or_sparkplug_is_a_finding(tmp_path: Path) -> None:
-    """Only those of the core and of equipment were found."""
-    sections: dict[str, FeatureSettings] = {
-        "sparkplug": SparkplugSettings(url="mqtt://localhost", further_urls=("mqtt://b.plant",), password="p"),
-        "source.a": MqttSourceSettings(topic="t", url="mqtt://u:p@broker.plant"),
-        "source.b": RedisSourceSettings(kind="redis", url="redis://u:p@line.plant", keys=("k",)),
-        "source.c": OpcuaSourceSettings(
-            kind="opcua", url="opc.tcp://oven.plant", nodes=(), security="none", password="p"
-        ),
-        "mirror.d": MirrorSettings(url="redis://u:p@line.plant", key="k"),
-        "mirror.e": MirrorSettings(url="rediss://u:p@line.plant", key="k"),
-    }
-    found = _warnings(tmp_path, sections=sections)
-    assert [warning.partition(":")[0] for warning in found] == list(sections)[:-1]
-    assert all("in clear text" in warning for warning in found)
 
 
 def test_secret_that_every_user_can_read_is_a_finding(tmp_path: Path) -> None:

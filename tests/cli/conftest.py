@@ -12,7 +12,7 @@ from edge.cli import main
 from edge.config import RedisSettings
 from edge.foundation.instant import now_ms
 from edge.store.client import Store
-from tests.cli.calling import Edge, Offline
+from tests.cli.calling import PASSWORD, Add, Edge, Offline
 from tests.free_ports import free_port
 from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant
 
@@ -45,6 +45,28 @@ def offline(tmp_path: Path) -> Offline:
     def call(*arguments: object) -> Result:
         return CliRunner().invoke(main, [*map(str, arguments), "--settings", str(file)])
 
+    return call
+
+
+@pytest.fixture
+def users_file(settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings that require a login, and the file of users."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = tmp_path / "users"
+    with settings_file.open("a") as settings:
+        settings.write(f'[users]\nfile = "{file}"\ncli = "login"\n')
+    return file
+
+
+@pytest.fixture
+def add(edge: Edge, users_file: Path) -> Add:
+    """How to add a user."""
+
+    async def call(name: str, role: str) -> None:
+        answer = await edge("users", "add", name, "--role", role, "--password-stdin", given=f"{PASSWORD}\n")
+        assert answer.exit_code == 0, answer.output
+
+    assert users_file.parent.is_dir()
     return call
 
 

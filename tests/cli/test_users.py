@@ -1,53 +1,19 @@
 """`edge users` and `edge sessions`: changes, refusals, audit records, and the permissions of a login."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyotp
 import pytest
 
-from edge.access.components import Report
 from edge.access.users import read_users
 from edge.cli.terminal.operator import role_for
-from edge.features.fleet.service import FleetExecutor
 from edge.model.user import Role
-from edge.store import audit
 from edge.store.client import Store
 from edge.uaserver import certificates
-from tests.cli.calling import Edge
+from tests.cli.calling import PASSWORD, Add, Edge, actions
 
 pytestmark = pytest.mark.slow
-
-PASSWORD = "correct horse"
-
-
-@pytest.fixture
-def users_file(settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    file = tmp_path / "users"
-    with settings_file.open("a") as settings:
-        settings.write(f'[users]\nfile = "{file}"\ncli = "login"\n')
-    return file
-
-
-Add = Callable[[str, str], Any]
-
-
-@pytest.fixture
-def add(edge: Edge, users_file: Path) -> Add:
-    async def call(name: str, role: str) -> None:
-        answer = await edge("users", "add", name, "--role", role, "--password-stdin", given=f"{PASSWORD}\n")
-        assert answer.exit_code == 0, answer.output
-
-    assert users_file.parent.is_dir()
-    return call
-
-
-async def actions(store: Store) -> list[tuple[str, str]]:
-    records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 50)]
-    return [(record["action"], record.get("status", "")) for record in records]
 
 
 async def test_users_are_added_changed_listed_and_removed(edge: Edge, add: Add, users_file: Path, store: Store) -> None:
@@ -195,20 +161,3 @@ async def test_environment_variable_does_not_replace_the_login(
     monkeypatch.setenv("EDGE_FLEET_COMMAND", "1")
     monkeypatch.setenv("EDGE_FLEET_SESSION", "1")
     assert "require a login" in (await edge("dead-letters", "drop", "--all")).output
-
-
-@pytest.mark.parametrize("cli", ["login", "open"])
-async def test_signed_command_runs_in_the_name_of_its_signer(
-    add: Add, settings_file: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, cli: str
-) -> None:
-    await add("ben", "engineer")
-    monkeypatch.setenv("EDGE_USERS__CLI", cli)
-
-    async def describe() -> Report:
-        raise AssertionError
-
-    executor = FleetExecutor(describe, settings_file, tmp_path, store, "edge")
-    shown = json.loads(await executor.execute("maintenance on", ("--now",), "anna"))
-    assert shown["modes"]["*"]["by"].startswith("anna (")
-    assert await store.execute("KEYS", store.keys.session("*")) in ([], set())
-    assert ("maintenance on", "Good") in await actions(store)

@@ -5,7 +5,6 @@ import pytest
 from edge.config import MqttSettings
 from edge.config.hosts import BrokerKeys, broker_conflicts, is_any_address, is_host, is_loopback
 from edge.config.opcua import OpcuaSettings
-from edge.features.sparkplug.settings import SparkplugSettings
 
 
 @pytest.mark.parametrize(
@@ -43,11 +42,10 @@ def test_settings_refuse_what_a_certificate_cannot_name() -> None:
     assert conflicts == ["hosts: 'opc.tcp://line' is neither a host name nor an address"]
 
 
-@pytest.mark.parametrize("section", [MqttSettings, SparkplugSettings])
-def test_certificate_needs_its_key_and_encryption(section: type[MqttSettings | SparkplugSettings]) -> None:
-    broker: BrokerKeys = section(url="mqtt://a", cert_file="c")
+def test_certificate_needs_its_key_and_encryption() -> None:
+    broker: BrokerKeys = MqttSettings(url="mqtt://a", cert_file="c")
     assert list(broker_conflicts(broker)) == [
         "cert_file, key_file: the one needs the other",
         "url: certificates are given, but mqtt: does not use them; expected mqtts:",
     ]
-    assert list(broker_conflicts(section(url="mqtts://a", cert_file="c", key_file="k", ca_file="a"))) == []
+    assert list(broker_conflicts(MqttSettings(url="mqtts://a", cert_file="c", key_file="k", ca_file="a"))) == []

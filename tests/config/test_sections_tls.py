@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
-from edge.features.sparkplug.settings import SparkplugSettings
 
 
 def test_settings_without_tls_have_no_tls_files() -> None:
@@ -20,9 +19,3 @@ def test_files_are_named_by_section_and_key() -> None:
         "mqtt.key_file": Path("/m.key"),
         "southbound.w.ca_file": Path("/w/ca.pem"),
     }
-
-
-def test_certificate_of_a_feature_is_among_them() -> None:
-    """A backup was without that of `[sparkplug]`."""
-    sparkplug = SparkplugSettings(url="mqtts://h", cert_file="/s.pem")
-    assert Settings(sections={"sparkplug": sparkplug}).tls_files == {"sparkplug.cert_file": Path("/s.pem")}

@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from edge.config import OpcuaSettings, Settings
-from edge.features.page.settings import WebSettings
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.opcua.application_certificate import application_uris, host_names
 from edge.uaserver import certificates
@@ -193,16 +192,6 @@ def test_reachable_hosts_are_those_where_a_server_listens(endpoint: str, expecte
     opcua = OpcuaSettings(endpoint=endpoint)
     listening = certificates.listening_hosts(Settings(opcua=opcua))
     assert set(certificates.reachable_hosts(opcua, *listening)) == expected
-
-
-def test_reachable_hosts_include_the_page_and_those_of_the_settings() -> None:
-    opcua = OpcuaSettings(endpoint="", hosts=("line.example.com",))
-    settings = Settings(opcua=opcua, sections={"web": WebSettings(listen="tls://192.0.2.9:8443")})
-    listening = tuple(certificates.listening_hosts(settings))
-    assert listening == ("192.0.2.9",)
-    assert list(certificates.reachable_hosts(opcua, *listening)) == ["line.example.com", "192.0.2.9"]
-    own_one = WebSettings(listen="tls://192.0.2.9:8443", cert_file="a", key_file="b")
-    assert list(certificates.listening_hosts(Settings(opcua=opcua, sections={"web": own_one}))) == []
 
 
 def test_every_reachable_host_is_named_by_a_new_certificate(tmp_path: Path) -> None:
