@@ -8,7 +8,14 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from edge.features.recipes.plcopen.facts import CONVERGENCES, FLOW, PlcElement, sorted_by_place
+from edge.features.recipes.plcopen.facts import (
+    CODESYS_EXCLUDED,
+    CONVERGENCES,
+    FLOW,
+    PlcElement,
+    codesys_attributes,
+    sorted_by_place,
+)
 from edge.features.recipes.plcopen.finding import PlcFinding, PlcPlace, cut
 from edge.foundation.text import Text
 from edge.sfc.structure import MAX_NESTING
@@ -105,6 +112,9 @@ class ChartReader:
             references = []
             for number in dict.fromkeys(number for pin in element.pins for number in pin):
                 source = self._elements.get(number)
+                if source is not None and (source.kind, element.kind) == ("jumpStep", "selectionConvergence"):
+                    # CODESYS closes each path there, also one that ends with a jump.
+                    continue
                 if source is None:
                     self._fault(element, Text.of("connected to localId {id}, which is not there", id=number))
                 elif source.kind not in _BEFORE.get(element.kind, frozenset()):
@@ -124,6 +134,8 @@ class ChartReader:
             if element.kind == "simultaneousConvergence" and any(len(pin) > 1 for pin in element.pins):
                 self._fault(element, Text.of("each path of {kind} needs an input of its own", kind=element.kind))
             self._before[element.local_id] = tuple(references)
+            if codesys_attributes(element.node).get(CODESYS_EXCLUDED, "").upper() == "TRUE":
+                self._fault(element, Text.of("the element is excluded from the build: remove it, or include it"))
 
     def _name(self) -> None:
         """Record what jumps may name: steps and simultaneous divergences."""
@@ -160,7 +172,8 @@ class ChartReader:
             self._fault(element, Text.of("the priority {text!r} is not a number", text=cut(priority)))
         if not before and not any(element.pins):
             self._fault(element, Text.of("nothing is connected before {kind}", kind=kind))
-        if kind in FLOW and kind != "jumpStep" and not self._after.get(element.local_id):
+        is_end = kind == "jumpStep" or (kind == "selectionConvergence" and not before)
+        if kind in FLOW and not is_end and not self._after.get(element.local_id):
             self._fault(element, Text.of("nothing is connected after {kind}", kind=kind))
 
     def _steps_before(self, transition: PlcElement) -> tuple[int, ...] | None:

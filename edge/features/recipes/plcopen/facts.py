@@ -24,8 +24,18 @@ EXPRESSION: Final = "https://microdcs-edge/plcopen/expression"
 RECIPE: Final = "https://microdcs-edge/plcopen/recipe"
 """The `addData` of a POU with its recipe."""
 CODESYS_ELEMENT: Final = "http://www.3s-software.com/plcopenxml/sfc/element"
-ACTIVE_ACTION: Final = "700a583f-b4d4-43e4-8c14-629c7cd3bec8"
-"""The attribute of a step of CODESYS that names the action of the active step."""
+CODESYS_ACTIONS: Final = {
+    "a6b08bd8-b696-47e3-9cbf-7408b61c9ff8": "P1",
+    "700a583f-b4d4-43e4-8c14-629c7cd3bec8": "N",
+    "a2621e18-7de3-4ea6-ae6d-89e9e0b7befd": "P0",
+}
+"""The attributes of a step of CODESYS with its entry, active and exit action, and the qualifiers that they mean."""
+CODESYS_TIMES: Final = {
+    "cacf1a68-236e-47c2-b7b1-1cf9199718cb": "MinTime",
+    "b693554c-1b01-4a8d-afde-9e3a46f7465d": "MaxTime",
+}
+CODESYS_EXCLUDED: Final = "01580b27-6378-448b-8ecb-0e4b795b58d6"
+"""The attribute of an element of CODESYS that is not built."""
 DIVERGENCES: Final = frozenset({"selectionDivergence", "simultaneousDivergence"})
 CONVERGENCES: Final = frozenset({"selectionConvergence", "simultaneousConvergence"})
 FLOW: Final = frozenset({"step", "transition", "jumpStep"}) | DIVERGENCES | CONVERGENCES

@@ -11,7 +11,8 @@ from msgspec import Struct
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.recipes.plcopen.document import Element
 from edge.features.recipes.plcopen.facts import (
-    ACTIVE_ACTION,
+    CODESYS_ACTIONS,
+    CODESYS_TIMES,
     Body,
     PlcElement,
     Pou,
@@ -85,7 +86,8 @@ class Logic:
         if inline is not None:
             return self._body(body_of(inline, place), place)
         if pin is None:
-            return _ALWAYS
+            # Some tools leave out `inline`.
+            return self._body(body_of(node, place), place) if any(node.children) else _ALWAYS
         expression = pin.one("expression")
         parts = [self._connected(number, place) for number in references(pin, place, self._faults)]
         if expression is not None:
@@ -167,23 +169,23 @@ class Logic:
                 self._warnings.append(PlcFinding(element.place, Text.of("nothing uses this value")))
 
     def _read_actions(self) -> Iterator[PlcAction]:
-        """Yield the actions of each step: those of its action blocks, and the active action of CODESYS."""
+        """Yield the actions of each step: those of its action blocks, and those that CODESYS has at the step."""
         for element in self._pou.elements.values():
             if element.kind == "step":
-                yield from self._active_action(element)
+                yield from self._step_actions(element)
             elif element.kind == "actionBlock":
                 yield from self._block(element)
 
-    def _active_action(self, step: PlcElement) -> Iterator[PlcAction]:
+    def _step_actions(self, step: PlcElement) -> Iterator[PlcAction]:
+        """Yield the actions that a step of CODESYS names itself; append faults for its times."""
         attributes = codesys_attributes(step.node)
-        name = attributes.pop(ACTIVE_ACTION, "")
-        own = step.node.get("name").upper()
-        for value in dict.fromkeys(attributes.values()):
-            if value.upper() in self._pou.actions and value.upper() not in {own, name.upper()}:
-                text = Text.of("action {name!r} at the entry or exit of the step is not carried over", name=cut(value))
+        for guid, attribute in CODESYS_TIMES.items():
+            if value := attributes.get(guid):
+                text = Text.of("{attribute} {value!r} is not carried over", attribute=attribute, value=cut(value))
                 self._fault(step.place, text)
-        if name:
-            yield PlcAction(self._spelled(name), step.local_id, Qualifier.N, 0, step.place)
+        for guid, qualifier in CODESYS_ACTIONS.items():
+            if name := attributes.get(guid):
+                yield PlcAction(self._spelled(name), step.local_id, Qualifier(qualifier), 0, step.place)
 
     def _block(self, block: PlcElement) -> Iterator[PlcAction]:
         if block.node.is_set("negated"):
@@ -285,15 +287,19 @@ def _called(body: Body) -> str:
     return "".join(words) if is_path and words[0].upper() not in _STATEMENTS else ""
 
 
+def _operand(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
 def _negated(translation: Translation) -> Translation:
-    return Translation(f"not ({translation.text})", translation.names, translation.warnings)
+    return Translation(f"not {_operand(translation.text)}", translation.names, translation.warnings)
 
 
 def _any_of(parts: list[Translation]) -> Translation:
     if len(parts) == 1:
         return parts[0]
     return Translation(
-        " or ".join(f"({part.text})" for part in parts),
+        " or ".join(_operand(part.text) for part in parts),
         tuple(dict.fromkeys(name for part in parts for name in part.names)),
         tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
     )

@@ -222,7 +222,7 @@ class _Reading:
         element = transitions[int(match.group(2))] if match is not None else None
         if element is not None:
             return element.place
-        named = re.search(r"'([^']*)'", text)
+        named = re.search(r"'([^']*)'", text) or re.match(r"livelock: (.*?) → ", text)
         return steps.get(named.group(1), self.pou.place) if named is not None else self.pou.place
 
     def _compare_with_plc(self, actions: Sequence[PlcAction]) -> None:

@@ -90,7 +90,7 @@ END = (when(2, "go", 1), step(3, "End", 2))
         ([initial(1, "A"), *END, choice(4, 3)], ["nothing is connected after selectionDivergence"]),
         (
             [initial(1, "A"), *END, join(4)],
-            ["nothing is connected before selectionConvergence", "nothing is connected after"],
+            ["nothing is connected before selectionConvergence"],
         ),
         ([initial(1, "A"), *END, when(4, "x", 3)], ["localId 4, line 8: nothing is connected after transition"]),
         ([initial(1, "A"), *END, element("actionBlock", 4)], ["nothing is connected before actionBlock"]),
