@@ -90,10 +90,12 @@ Render: TypeAlias = Callable[[Any, WebCaller, Mapping[str, str]], Awaitable[Page
 class StationAsk(Struct, frozen=True):
     """What is asked of people at the station about a job, or about none: drawn on its card by a template.
 
-    The template finds `data` as `ask`, the role of the reader as `may_control`, and its labels as `t`.
+    The template finds `data` as `ask`, the role of the reader as `may_control`, and its labels as `t`. `title` says in
+    short what is asked.
     """
 
     job_id: str
+    title: str
     template: str
     data: Any
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import mimetypes
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices
+from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, StationAsk
 from edge.features.prompts.answer import GivenAnswer
 from edge.features.prompts.answering import Person, PromptAnswered, Prompts, unknown_prompt
 from edge.features.prompts.open_prompt import PromptList, public_prompt
@@ -77,6 +78,13 @@ async def _answer(services: PageServices, call: ApiCall) -> PromptAnswered:
     return answered
 
 
+async def _asks(services: PageServices, languages: Sequence[str]) -> Sequence[StationAsk]:
+    """Return what the cards of the station page ask."""
+    prompts = _prompts_of(services)
+    public = [public_prompt(prompt, languages) for prompt in prompts.open] if prompts else []
+    return [StationAsk(prompt.job_order_id, prompt.title, "station-prompt.html", prompt) for prompt in public]
+
+
 _PROMPT: Final = "/prompts/{prompt}"
 
 PAGE: Final = PagePart(
@@ -89,4 +97,6 @@ PAGE: Final = PagePart(
             "POST", f"{_PROMPT}/answer", "Answer a prompt.", Role.OPERATOR, PromptAnswered, _answer, GivenAnswer
         ),
     ),
+    templates=Path(__file__).parent / "templates",
+    asks=_asks,
 )

@@ -70,9 +70,16 @@ function replaceParts(found) {
     for (const open of part.querySelectorAll("details[open]")) {
       fresh.querySelector(`details[data-key="${CSS.escape(open.dataset.key)}"]`)?.setAttribute("open", "");
     }
-    const focused = part.contains(document.activeElement) ? keyOf(document.activeElement) : "";
+    const active = document.activeElement;
+    const focused = part.contains(active) ? keyOf(active) : "";
+    // What a person has typed stays, and so does the field in which they type.
+    for (const form of part.querySelectorAll("form[data-answer]")) {
+      const same = [...fresh.querySelectorAll("form[data-answer]")].find((other) => other.dataset.answer === form.dataset.answer);
+      same?.replaceWith(form);
+    }
     part.replaceWith(fresh);
-    if (focused) [...fresh.querySelectorAll("a, button")].find((control) => keyOf(control) === focused)?.focus();
+    if (fresh.contains(active)) active.focus();
+    else if (focused) [...fresh.querySelectorAll("a, button")].find((control) => keyOf(control) === focused)?.focus();
   }
 }
 
@@ -324,6 +331,14 @@ document.addEventListener("submit", (event) => {
   if (form.elements.priority.value) given.priority = Number(form.elements.priority.value);
   event.submitter.dataset.next = `/job?id=${encodeURIComponent(given.id)}`;
   send(event.submitter, form.dataset.order, given);
+});
+
+// Sends the values that a prompt asks for.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.dataset.answer) return;
+  event.preventDefault();
+  send(event.submitter ?? form.querySelector("button"), form.dataset.answer, { values: Object.fromEntries(new FormData(form)) });
 });
 
 function typed(text, type) {

@@ -1,0 +1,109 @@
+"""A person answers prompts on the card of the job at the station page, by mouse and by keyboard."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from edge.access.login import Users
+from edge.features.prompts.answering import PromptContext, Prompts
+from edge.model.job_state import JobState
+from edge.station.active_runs import ActiveRuns
+from edge.station.stored_job import find
+from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.conftest import users  # noqa: F401 - a fixture
+from tests.features.page.serving import Browser, services_of, serving
+from tests.features.prompts.conftest import ask
+from tests.features.prompts.recipes import CHOOSE, CONFIRM, ENTER, prompt
+from tests.passwords import PASSWORD
+from tests.station.plant import SCOPE, Plant
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
+]
+
+SMALL = """[...document.querySelectorAll(".asked button, .asked input")]
+  .filter((each) => each.getBoundingClientRect().height < 55.5).map((each) => each.outerHTML)"""
+TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
+
+
+@pytest_asyncio.fixture
+async def browser(plant: Plant, context: PromptContext, users: Users, tmp_path: Path) -> AsyncIterator[Browser]:  # noqa: F811
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    port = Prompts(context, (SCOPE,), active.loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port})) as found:
+        yield found
+
+
+@pytest_asyncio.fixture
+async def screen() -> AsyncIterator[Chromium]:
+    """A browser without a login."""
+    async with chromium() as found:
+        yield found
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (800, 480), (390, 844)])
+async def test_button_of_a_choice_answers_on_the_card(
+    plant: Plant, browser: Browser, screen: Chromium, size: tuple[int, int]
+) -> None:
+    await screen.show(*size, language="de")
+    await ask(plant, "J1", CHOOSE)
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('.asked button')")
+    assert await screen.run("[...document.querySelectorAll('.asked button')].map((each) => each.textContent)") == [
+        "Ja",
+        "Defective",
+    ]
+    assert await screen.run(SMALL) == []
+    assert not await screen.run(TOO_WIDE)
+    await screen.run("document.querySelectorAll('.asked button')[1].click()")
+    await screen.until("!document.querySelector('.asked')")
+    stored = await find(plant.store, "J1")
+    assert stored
+    assert stored.run
+    (attempt,) = stored.run.associations.values()
+    assert (attempt.result, attempt.resolved_by) == ({"choice": "defective"}, "alice")
+    assert screen.faults == []
+
+
+async def test_typed_values_stay_while_the_page_changes(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", ENTER)
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('input[name=mass]')")
+    await screen.run("document.querySelector('input[name=mass]').focus()")
+    await screen.type("5,5")
+    await ask(plant, "J2", CONFIRM)
+    await screen.until("document.querySelectorAll('.asked').length === 2")
+    assert await screen.run("document.activeElement.name + '=' + document.activeElement.value") == "mass=5,5"
+    await screen.press("Tab")
+    await screen.type("S1")
+    await screen.press("Enter")
+    await screen.until("document.querySelectorAll('.asked').length === 1")
+    stored = await find(plant.store, "J1")
+    assert stored
+    assert stored.run
+    assert stored.run.variables == {"mass": {"value": 5.5, "unit": "kg"}, "serial": "S1"}
+    assert screen.faults == []
+
+
+async def test_observer_sees_the_prompt_without_buttons(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", prompt("confirm", role="engineer"))
+    await screen.log_in(browser.origin, "eve", PASSWORD)
+    await screen.until("document.querySelector('.asked')")
+    assert await screen.run("document.querySelectorAll('.asked button').length") == 0
+    assert "Seat the cable" in await screen.run("document.querySelector('.asked').textContent")
+
+
+async def test_second_person_is_asked_for_on_the_card(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", prompt("confirm", second_person=True))
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('.asked button')")
+    await screen.run("document.querySelector('.asked button').click()")
+    await screen.until("document.querySelector('.asked').textContent.includes('Answered by: alice')")
+    max_ = await browser.logged_in("max")
+    (only,) = (await max_.get("/api/v1/prompts")).json["prompts"]
+    await max_.post(f"/api/v1/prompts/{only['id']}/answer", {})
+    await screen.until("!document.querySelector('.asked')")
+    assert (await plant.job("J1")).status.state is JobState.ENDED
