@@ -57,6 +57,9 @@ LOCKS_METHOD_TYPE = "com.github.aschamberger.microdcs.locks.{}.v1"
 TRACES_METHOD_TYPE = "com.github.aschamberger.microdcs.traces.{}.v1"
 """The type of a call of the method of traces, and of its answer."""
 
+RESULTS_METHOD_TYPE = "com.github.aschamberger.microdcs.results.{}.v1"
+"""The type of a call of the method of the archive, and of its answer."""
+
 PROMPT_METHOD_TYPE = "com.github.aschamberger.microdcs.prompt.{}.v1"
 """The type of a call of the method of prompts, and of its answer."""
 

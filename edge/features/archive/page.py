@@ -37,12 +37,13 @@ from edge.features.archive.search import (
     Search,
     all_jobs,
     find_jobs,
+    instant,
     load_archived,
 )
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text, labels
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.instant import milliseconds, parse_instant, rfc3339
+from edge.model.instant import rfc3339
 from edge.model.json_value import plain_value
 from edge.model.user import Role
 from edge.ports.result_trace import TraceReference, stored_in
@@ -54,7 +55,7 @@ from edge.station.stored_job import NotRecorded
 if TYPE_CHECKING:
     from edge.features.archive.service import Archive
 
-_PAGE_SIZE: Final = 50
+_PAGE_SIZE: Final = 25
 _MOST_OF_API: Final = 200
 _MOST_RESULTS: Final = 100
 _LARGEST: Final = 65_536
@@ -121,19 +122,10 @@ def search_of(query: Mapping[str, str]) -> Search:
     return Search(
         text=query.get("text", ""),
         terms=tuple(terms),
-        since=_instant(query.get("since", ""), 0),
-        until=_instant(query.get("until", ""), Search().until),
+        since=instant(query.get("since", ""), 0),
+        until=instant(query.get("until", ""), Search().until),
         after=query.get("after", ""),
     )
-
-
-def _instant(text: str, default: int) -> int:
-    try:
-        return milliseconds(parse_instant(text)) if text else default
-    except ValueError:
-        raise Refused(
-            "invalid_query", Text.of("{text!r} is not an instant.", text=text), "As in 2026-11-01T00:00:00Z."
-        ) from None
 
 
 async def _find(services: PageServices, call: ApiCall) -> ArchivePage:

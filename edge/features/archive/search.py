@@ -12,7 +12,7 @@ from edge.features.archive.database import documents_of, reading
 from edge.features.archive.record import NOT_IDENTIFIERS, Facts, Term, term_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
-from edge.model.instant import Instant, rfc3339
+from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
 from edge.station.stored_job import NotRecorded, RecordedRun, StoredJob, of_documents, recorded_of_documents
 
 _FEW: Final = 2000
@@ -146,6 +146,16 @@ def _position(text: str) -> tuple[int, int]:
             "invalid_query", Text.of("{before!r} is not a position.", before=text), "Leave it out for the newest jobs."
         )
     return int(ended_at), int(number)
+
+
+def instant(text: str, default: int) -> int:
+    """Return an instant of RFC 3339 in milliseconds since the epoch; Refused for a text that is none."""
+    try:
+        return milliseconds(parse_instant(text)) if text else default
+    except ValueError:
+        raise Refused(
+            "invalid_query", Text.of("{text!r} is not an instant.", text=text), "As in 2026-11-01T00:00:00Z."
+        ) from None
 
 
 def _line(row: _Row) -> ArchivedJob:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
+from edge.features.archive.calls import calls_of
 from edge.features.archive.database import ArchiveFile, ArchiveLimits
 from edge.features.archive.settings import ArchiveSettings
 from edge.features.archive.writer import ArchiveWriter
@@ -81,7 +82,7 @@ async def open_archive(stack: AsyncExitStack, core: GatewayParts, _works: Works)
     core.health.problems.append(archive.problems)
     if (telemetry := core.ports.get("telemetry")) is not None:
         await core.keep_running(stack, "samples of the archive", partial(_sample, archive, telemetry))
-    return Opened(port=archive, metrics=(archive.metrics,))
+    return Opened(port=archive, calls=calls_of(settings.file), metrics=(archive.metrics,))
 
 
 async def _archive(core: GatewayParts, scope: str, writer: ArchiveWriter) -> None:
