@@ -20,7 +20,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 SCOPE = "station-1"
 RECIPE = json.loads(resources.files("edge.features.simulator").joinpath("recipes/rear-axle.json").read_bytes())
 PUSHED = {"qualifier": "N", "interaction": "push_command"}
-STEPS = {step["name"] for step in RECIPE["steps"]}
+STEPS = {step["name"] for step in RECIPE["steps"]} - {"Rejected"}
 PUSHING = {
     "steps": [{"name": "Position", "initial": True}, {"name": "Tighten"}, {"name": "Done"}],
     "transitions": [

@@ -187,3 +187,8 @@ def shipped() -> dict[str, Any]:
 def test_recipe_of_examples_has_neither_fault_nor_warning(name: str) -> None:
     result = check_net(net_of(shipped()[name]))
     assert [item.message for item in result.findings if item.level is not FindingLevel.INFORMATION] == []
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if "rear-axle" in name])
+def test_axle_has_a_way_for_every_result(name: str) -> None:
+    assert check_net(net_of(shipped()[name])).findings == ()

@@ -11,7 +11,7 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, LocalizedText
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
-from edge.model.recipe import Action, Interaction, Qualifier, Recipe, Step
+from edge.model.recipe import Action, Interaction, Qualifier, Recipe, Step, Transition
 
 RECIPE = Recipe(
     steps=(Step("Tighten", initial=True), Step("Look")),
@@ -163,3 +163,14 @@ def test_state_is_formatted_with_its_substate() -> None:
     assert status_text(state_entries(ENDED)) == "Ended (Completed)"
     assert status_text(state_entries(JobStatus(JobState.RUNNING))) == "Running"
     assert status_text(()) == ""
+
+
+def test_job_reaches_one_of_its_last_steps() -> None:
+    ways = (Transition("Fit", "Complete", "ok"), Transition("Fit", "Rejected", "always", 1))
+    steps = (Step("Fit", initial=True), Step("Complete"), Step("Rejected"))
+    observed = ObservedJob("s", "J1", Recipe(steps=steps, transitions=ways))
+    observed.take_job_message(progress(("Fit", True), ("Complete", True)), 1)
+    assert not any("was never active" in fault for fault in observed.faults())
+    observed = ObservedJob("s", "J1", Recipe(steps=steps, transitions=ways))
+    observed.take_job_message(progress(("Fit", True)), 1)
+    assert sum("was never active" in fault for fault in observed.faults()) == 2
