@@ -80,9 +80,15 @@ def expected(hint: object) -> str:
     if bare is bool:
         return KINDS[bool]
     if bare in {int, float}:
-        low, high = _bound(hint, "ge"), _bound(hint, "le")
-        bounds = [f"at {word} {bound}" for word, bound in (("least", low), ("most", high)) if bound is not None]
-        return f"{KINDS[bare]} of {' and '.join(bounds)}" if bounds else KINDS[bare]
+        above, least, most = _bound(hint, "gt"), _bound(hint, "ge"), _bound(hint, "le")
+        words = [KINDS[bare]]
+        if above is not None:
+            words.append(f"above {above}")
+        elif least is not None:
+            words.append(f"of at least {least}")
+        if most is not None:
+            words.append(f"{'and' if len(words) > 1 else 'of'} at most {most}")
+        return " ".join(words)
     return "a text"
 
 
@@ -165,7 +171,7 @@ def _extra(hint: object) -> dict[str, Any]:
     return {name: value for meta in _metas(hint) for name, value in (meta.extra or {}).items()}
 
 
-def _bound(hint: object, bound: Literal["ge", "le"]) -> float | None:
+def _bound(hint: object, bound: Literal["gt", "ge", "le"]) -> float | None:
     return next((value for meta in _metas(hint) if (value := getattr(meta, bound)) is not None), None)
 
 

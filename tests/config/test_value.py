@@ -65,6 +65,8 @@ def test_secret_is_masked_in_its_representation() -> None:
         (int, "a whole number"),
         (Number, "a whole number of at least 1 and at most 9"),
         (Annotated[int, Meta(le=0)], "a whole number of at most 0"),
+        (Annotated[float, Meta(gt=0)], "a number above 0"),
+        (Annotated[float, Meta(gt=0, le=9)], "a number above 0 and at most 9"),
         (Annotated[float, Meta(ge=0)], "a number of at least 0"),
     ],
 )
