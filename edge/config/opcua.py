@@ -145,6 +145,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     min_publishing_interval: Annotated[
         float, Meta(ge=0.01, le=60, description="Shortest publishing interval of a subscription, in seconds.")
     ] = 0.05
+    job_order_list: Annotated[
+        Literal["all", "limited"],
+        Meta(
+            description="`limited`: JobOrderList and JobOrderResponseList hold MaxDownloadableJobOrders at most; ended "
+            "jobs leave them first, and their responses are read by RequestJobResponseByJobOrderID. `all`: the limit "
+            "is for jobs that have not ended."
+        ),
+    ] = "all"
     max_nodes_per_read: Annotated[
         int,
         Meta(

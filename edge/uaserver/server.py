@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from asyncua import ua
-from msgspec import Struct
+from msgspec import Struct, field
 
 import edge
 from edge.access.audit_trail import AuditTrail
@@ -24,6 +24,7 @@ from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
+from edge.model.job_state import JobState
 from edge.model.user import Session
 from edge.opcua import limits
 from edge.opcua.access import Caller
@@ -91,6 +92,7 @@ def _session(session: ServerSession, caller: Caller, instance: str) -> Session:
 
 logger = structlog.get_logger(__name__)
 
+_ENDED = frozenset({JobState.ENDED, JobState.ABORTED})
 _PORT, _LOOPBACK = 4840, "127.0.0.1"  # IANA: opc.tcp
 
 
@@ -99,10 +101,14 @@ class _Machine(Struct, frozen=True):
 
     nodes: MachineNodes
     max_job_orders: int
+    is_limited: bool
+    """Whether the lists hold no more jobs than MaxDownloadableJobOrders (OPC 10031-4, Table 12)."""
     job_orders: LiveList
     job_responses: LiveList
     work_masters: LiveList
     events: JobEventPublisher
+    ended: dict[str, None] = field(default_factory=dict)
+    """The ended jobs in the lists, the oldest first."""
 
 
 class UaServer:
@@ -154,12 +160,26 @@ class UaServer:
             machine.job_responses.drop(job_order_id)
         else:
             machine.job_responses.put(job_order_id, response)
+        machine.ended.pop(job_order_id, None)
+        if entry.state[0].state_number in _ENDED:
+            machine.ended[job_order_id] = None
+        self._limit_lists(scope)
+
+    def _limit_lists(self, scope: str) -> None:
+        """Remove ended jobs, the oldest first, as far as the lists are longer than MaxDownloadableJobOrders."""
+        machine = self._machines[scope]
+        if machine.is_limited:
+            node_id = machine.nodes.max_job_orders
+            most = self._core.aspace.read_attribute_value(node_id, ua.AttributeIds.Value).Value.Value
+            while len(machine.job_orders.identifiers) > most and machine.ended:
+                self.hide(scope, next(iter(machine.ended)))
 
     def hide(self, scope: str, job_order_id: str) -> None:
         """Remove a job from both lists: it was cancelled or cleared, or it has expired."""
         machine = self._machines[scope]
         machine.job_orders.drop(job_order_id)
         machine.job_responses.drop(job_order_id)
+        machine.ended.pop(job_order_id, None)
 
     def has_event_listeners(self, scope: str) -> bool:
         """Return whether a client monitors the events of a machine or of the Server object."""
@@ -174,6 +194,7 @@ class UaServer:
         machine = self._machines[scope]
         most = machine.max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
         await self._write(machine.nodes.max_job_orders, ua.Variant(most, ua.VariantType.UInt16))
+        self._limit_lists(scope)
         for kind, node_id in machine.nodes.allowed.items():
             ids = sorted(allowed.resources.get(kind, ()))
             await self._write(node_id, ua.Variant(ids, ua.VariantType.String, is_array=True))
@@ -241,7 +262,11 @@ async def open_server(
         await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
         changed = asyncio.Event()
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
-        shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
+        is_limited = settings.job_order_list == "limited"
+        shown = {
+            scope: _machine(server, scope, found, most[scope], changed, is_limited=is_limited)
+            for scope, found in nodes.items()
+        }
         sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
         job_events = {scope: item.events for scope, item in shown.items()}
         new = NewServer(server, settings, own, uri, declared, sources, job_events, tasks)
@@ -362,12 +387,19 @@ def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
 
 
 def _machine(
-    server: ProtocolServer, scope: str, nodes: MachineNodes, max_job_orders: int, changed: asyncio.Event
+    server: ProtocolServer,
+    scope: str,
+    nodes: MachineNodes,
+    max_job_orders: int,
+    changed: asyncio.Event,
+    *,
+    is_limited: bool,
 ) -> _Machine:
     aspace = server.iserver.aspace
     return _Machine(
         nodes=nodes,
         max_job_orders=max_job_orders,
+        is_limited=is_limited,
         job_orders=LiveList(aspace, nodes.job_order_list, changed, JobOrderAndState),
         job_responses=LiveList(aspace, nodes.job_order_response_list, changed, JobResponse),
         work_masters=LiveList(aspace, nodes.work_master, changed, WorkMaster),
