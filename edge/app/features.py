@@ -55,6 +55,11 @@ def equipment_kinds() -> Mapping[str, EquipmentKind]:
     return CORE_KINDS | {name: kind for feature in features() for name, kind in feature.kinds.items()}
 
 
+def result_members() -> frozenset[str]:
+    """Return the members that results of equipment have, of every kind."""
+    return frozenset(member for kind in equipment_kinds().values() for member in kind.members)
+
+
 def equipment_settings() -> Mapping[str, str]:
     """Return the type of the section of each kind, as `module:name`, for `load_settings`."""
     return {name: kind.settings for name, kind in equipment_kinds().items()}

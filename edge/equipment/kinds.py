@@ -23,6 +23,8 @@ class EquipmentKind(Struct, frozen=True):
     ping: str = ""
     """The function that pings it on a connection of its own: `ping(name, section, settings) -> PingResult`; it raises
     Refused, SettingsError and Unavailable. Empty where the gateway alone reaches it."""
+    members: tuple[str, ...] = ()
+    """The members that its results have; more may come."""
 
 
 CORE_KINDS: Final = {

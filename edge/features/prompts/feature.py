@@ -21,7 +21,9 @@ FEATURE = Feature(
     switch="Add equipment of the kind operator: [southbound.NAME].",
     kinds={
         "operator": EquipmentKind(
-            "edge.features.prompts.settings:OperatorSettings", "edge.features.prompts.equipment:open_operator"
+            "edge.features.prompts.settings:OperatorSettings",
+            "edge.features.prompts.equipment:open_operator",
+            members=("confirmed", "choice"),
         ),
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -10,6 +10,7 @@ from edge.features.recipes.abstract_data import shown_values
 from edge.features.recipes.exploration import Exploration, ExploredMove, ExploredState, explore
 from edge.features.recipes.finding import ElementType, FindingKind, FindingLevel, RecipeElement, RecipeFinding, finding
 from edge.features.recipes.gaps import gap_findings
+from edge.features.recipes.members import member_findings
 from edge.features.recipes.witness import script_to
 from edge.foundation.text import Text, join_texts
 from edge.model.recipe import Intervention
@@ -30,13 +31,14 @@ class CheckResult(Struct, frozen=True):
         return tuple(item for item in self.findings if item.level is FindingLevel.FAULT)
 
 
-def check_net(net: Net) -> CheckResult:
-    """Return the findings about a recipe that can be loaded."""
+def check_net(net: Net, members: Collection[str] = ()) -> CheckResult:
+    """Return the findings about a recipe that can be loaded; `members` are those of results of known equipment."""
     exploration = explore(net)
     findings = [
         *_standstills(exploration),
         *gap_findings(exploration),
         *_swallowed(exploration),
+        *member_findings(net, members),
         *_endless_loops(exploration),
         *_without_limit(exploration),
     ]

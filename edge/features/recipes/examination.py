@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from edge.app.features import result_members
 from edge.features.recipes.check import check_net
 from edge.features.recipes.finding import FindingLevel
 from edge.foundation.errors import Unavailable
@@ -37,7 +38,7 @@ def examine(recipe: object) -> ExaminedRecipe:
     if not isinstance(net, Net):
         return ExaminedRecipe()
     texts: dict[FindingLevel, list[str]] = {level: [] for level in FindingLevel}
-    for item in check_net(net).findings:
+    for item in check_net(net, result_members()).findings:
         texts[item.level].append(f"{item.level}: {item.message} ({item.kind})")
     return ExaminedRecipe(tuple(texts[FindingLevel.FAULT]), tuple(texts[FindingLevel.WARNING]))
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import click
 from msgspec import Struct
 
-from edge.app.features import recipe_checks
+from edge.app.features import recipe_checks, result_members
 from edge.cli.terminal.output import print_json, print_text
 from edge.cli.terminal.store_access import FILE, json_option, read_bytes
 from edge.features.recipes.check import CheckResult, check_net
@@ -66,7 +66,7 @@ def _report(file: Path) -> _Report:
     net = compile_recipe(data, checks=recipe_checks())
     if isinstance(net, RejectedRecipe):
         return _Report(net.faults)
-    result = check_net(net)
+    result = check_net(net, result_members())
     return _Report(
         (), _others(net.warnings, result), public_findings(result.findings, _positions(text)), result.is_complete
     )
