@@ -6,6 +6,7 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.features.recipes.cli.check import recipe
+from edge.features.recipes.cli.diff import diff
 from edge.features.recipes.cli.plcopen import export, import_recipe
 
 
@@ -17,5 +18,6 @@ def recipes() -> None:
 check = copy(recipe)
 check.epilog = "Example: edge recipes check rear-axle.json"
 recipes.add_command(check, "check")
+recipes.add_command(diff)
 recipes.add_command(export)
 recipes.add_command(import_recipe)
