@@ -7,7 +7,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from edge.features.recipes.changes import InsertAfter, RenameAction, SetRecipe
-from edge.features.recipes.difference import RecipeDifference, DifferenceKind, differences
+from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.model.recipe import Action, Interaction, Qualifier
 from tests.features.recipes.editing import LINE, done, read
 from tests.sfc.charts import recipes

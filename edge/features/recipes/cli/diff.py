@@ -9,7 +9,7 @@ import msgspec
 from edge.cli.files import compiled_or_exit
 from edge.cli.terminal.output import print_json, print_text
 from edge.cli.terminal.store_access import FILE, json_option, read_json
-from edge.features.recipes.difference import RecipeDifference, DifferenceKind, differences
+from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.model.recipe import Recipe
 
 _SIGNS = {DifferenceKind.ADDED: "+", DifferenceKind.REMOVED: "-", DifferenceKind.CHANGED: "~"}
