@@ -39,7 +39,9 @@ class Imported(Struct, frozen=True):
     warnings: tuple[PlcFinding, ...]
 
 
-def import_plcopen(data: bytes, pou: str = "", actions: ActionMap = {}, *, has_defaults: bool = False) -> Imported:  # noqa: B006
+def import_plcopen(
+    data: bytes, pou: str = "", actions: Mapping[str, Any] = {}, *, has_defaults: bool = False
+) -> Imported:
     """Return the recipe of the POU with a chart that has a name, or of the only one.
 
     `actions` says which command or event an action of the PLC is. With `has_defaults` a variable that nothing sets has
