@@ -86,7 +86,7 @@ pictures: setup ## Write docs/images/ by the product: charts, terminal, rooms, a
 
 lock: setup ## Choose the newest allowed dependencies and write .ci/locks/; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file $(LOCKS)/dev.lock
-	@$(LOCK) --extra gpio --extra history --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/runtime.lock
+	@$(LOCK) --extra archive --extra gpio --extra history --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/runtime.lock
 	@$(LOCK) --extra embedded --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/demo.lock
 	@$(LOCK) --group build --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/build.lock
 	@$(LOCK) --group docs --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/docs.lock

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from edge.app.service_user import may_write
-from edge.config import Settings
+from edge.config import Settings, password_of
 from edge.features.archive.database import ArchiveFault, reading
 from edge.features.archive.settings import ArchiveSettings
 from edge.model.finding import Examination, HealthFinding, failing, ok, warning
 
 SUBJECT = "archive"
+PLANT = "archive of the plant"
 _MIB = 1 << 20
 
 
@@ -55,6 +56,26 @@ def _count(file: Path) -> int:
         return int(count)
 
 
+async def examine_plant(settings: ArchiveSettings) -> AsyncIterator[HealthFinding]:
+    """Examine whether the PostgreSQL of the plant answers, and how many jobs wait for it."""
+    if settings.is_on and settings.url:
+        yield await asyncio.to_thread(_plant_finding, settings)
+
+
+def _plant_finding(settings: ArchiveSettings) -> HealthFinding:
+    try:
+        # The library is an extra of the package.
+        from edge.features.archive.plant import PlantUnavailable, count_waiting  # noqa: PLC0415
+    except ImportError as error:
+        return failing(PLANT, f"a library is not installed: {error}", "pip install 'microdcs-edge[archive]'")
+    try:
+        waiting = count_waiting(settings.file, settings.url, password_of(settings)) if settings.file.exists() else 0
+    except (PlantUnavailable, ArchiveFault) as error:
+        return warning(PLANT, error.message, error.advice)
+    return ok(PLANT, f"it answers; {waiting:,} jobs wait to be copied")
+
+
 def checks(settings: Settings) -> Iterator[Examination]:
-    """Yield the examination of the archive."""
+    """Yield the examinations of the archive and of its copy in the plant."""
     yield SUBJECT, examine_archive(settings.section(ArchiveSettings))
+    yield PLANT, examine_plant(settings.section(ArchiveSettings))

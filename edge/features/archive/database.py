@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -28,6 +28,8 @@ _PAGE_BYTES: Final = 1024
 _LOG_PAGES: Final = 4000
 """The pages of the write-ahead log that are moved into the file at once: what many jobs touch is written once."""
 _VERSION: Final = 1
+_FILE_ID: Final = "/file"
+"""The name under which the id of the file stands among the cursors; a scope contains no slash."""
 _WAIT_S: Final = 10.0
 _DIRECTORY_MODE: Final = 0o750
 _SLICE: Final = 50
@@ -44,7 +46,7 @@ CREATE TABLE job (
   started_at INTEGER, ended_at INTEGER NOT NULL, outcome TEXT NOT NULL, verdict TEXT NOT NULL, remark TEXT NOT NULL,
   facts TEXT NOT NULL);
 CREATE INDEX job_ended ON job (ended_at);
-CREATE TABLE replaced (number INTEGER PRIMARY KEY);
+CREATE TABLE replaced (change INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE term (value TEXT, name TEXT, number INTEGER, PRIMARY KEY (value, name, number)) WITHOUT ROWID;
 CREATE TABLE document (number INTEGER PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE recipe (number INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, newest INTEGER, text TEXT NOT NULL);
@@ -144,6 +146,7 @@ class ArchiveFile:
                     _remove(connection, number)
                 if numbers:
                     (first,) = connection.execute("SELECT coalesce(min(number), ?) FROM job", (1 << 62,)).fetchone()
+                    connection.execute("DELETE FROM replaced WHERE number < ?", (first,))
                     connection.execute("DELETE FROM recipe WHERE newest < ?", (first - _RECIPE_NOTED,))
             if not numbers:
                 return gone
@@ -186,10 +189,18 @@ def _open(file: Path) -> sqlite3.Connection:
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version = {_VERSION};COMMIT;")
-    elif version != _VERSION:
+    if version == _VERSION:
+        return
+    if version != 0:
         raise sqlite3.OperationalError(f"it has version {version}, this release reads version {_VERSION}")
+    connection.execute("BEGIN IMMEDIATE")
+    # The writer of another scope may have been faster.
+    if connection.execute("PRAGMA user_version").fetchone() == (0,):
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            connection.execute(statement)
+        connection.execute("INSERT INTO cursor VALUES (?, lower(hex(randomblob(16))))", (_FILE_ID,))
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:
@@ -206,7 +217,7 @@ def _put(connection: sqlite3.Connection, record: JobRecord) -> None:
     number = None if row is None else int(row[0])
     if number is not None:
         _remove(connection, number)
-        connection.execute("INSERT OR IGNORE INTO replaced VALUES (?)", (number,))
+        connection.execute("INSERT INTO replaced (number) VALUES (?)", (number,))
     else:
         (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM job").fetchone()
     recipe = _recipe_number(connection, record.recipe, number) if record.recipe else None
@@ -275,6 +286,76 @@ def documents_of(connection: sqlite3.Connection, number: int) -> JobDocuments | 
     )
     row = connection.execute(query, (number,)).fetchone()
     return None if row is None else with_recipe(_content(row[0]).documents, row[1] or "")
+
+
+class Archived(Struct, frozen=True, kw_only=True):
+    """A job as another archive takes it over; `facts` is JSON."""
+
+    id: str
+    job_id: str
+    scope: str
+    work_master: str
+    started_at: int | None
+    ended_at: int
+    outcome: str
+    verdict: str
+    remark: str
+    facts: str
+    recipe: str
+    terms: tuple[Term, ...]
+    documents: JobDocuments
+
+
+def file_id(connection: sqlite3.Connection) -> str:
+    """Return the id of the file: a new one has another."""
+    (text,) = connection.execute("SELECT position FROM cursor WHERE name = ?", (_FILE_ID,)).fetchone()
+    return str(text)
+
+
+_ARCHIVED: Final = (
+    "SELECT job.number, id, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, facts, "
+    "coalesce(recipe.text, ''), content FROM job JOIN document USING (number) "
+    "LEFT JOIN recipe ON recipe.number = job.recipe"
+)
+
+
+def archived_after(
+    connection: sqlite3.Connection, number: int, change: int, most: int
+) -> tuple[list[Archived], int, int]:
+    """Return jobs after a number, and those replaced after a change, with the number and the change reached."""
+    new = connection.execute(f"{_ARCHIVED} WHERE job.number > ? ORDER BY job.number LIMIT ?", (number, most)).fetchall()
+    reached = int(new[-1][0]) if new else number
+    changes = connection.execute(
+        "SELECT change, number FROM replaced WHERE change > ? ORDER BY change LIMIT ?", (change, most)
+    ).fetchall()
+    # A job that was forwarded with its change before, or is not forwarded yet, is the present one.
+    numbers = {row[1] for row in changes if row[1] <= number}
+    replaced = [
+        row
+        for changed in sorted(numbers)
+        for row in connection.execute(f"{_ARCHIVED} WHERE job.number = ?", (changed,)).fetchall()
+    ]
+    return [_archived(row) for row in (*replaced, *new)], reached, int(changes[-1][0]) if changes else change
+
+
+def _archived(row: tuple[Any, ...]) -> Archived:
+    _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, facts, recipe, content = row
+    packed = _content(content)
+    return Archived(
+        id=id_,
+        job_id=job_id,
+        scope=scope,
+        work_master=work_master,
+        started_at=started_at,
+        ended_at=ended_at,
+        outcome=outcome,
+        verdict=verdict,
+        remark=remark,
+        facts=facts,
+        recipe=recipe,
+        terms=packed.terms,
+        documents=packed.documents,
+    )
 
 
 def copy_to(file: Path, target: Path) -> None:

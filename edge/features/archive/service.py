@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
+from edge.config import password_of
 from edge.features.archive.calls import calls_of
 from edge.features.archive.database import ArchiveFile, ArchiveLimits
 from edge.features.archive.settings import ArchiveSettings
 from edge.features.archive.writer import ArchiveWriter
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.metric import MetricFamily, counter, gauge
 from edge.foundation.text import Text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from edge.app.feature_ports import Telemetry
+    from edge.features.archive.plant import Forwarder
 
 _MONTH_MS: Final = 30 * 24 * 3600 * 1000 + 12 * 3600 * 1000
 _SAMPLE_S: Final = 10.0
@@ -37,11 +39,14 @@ class Archive(Struct, frozen=True):
 
     file: "Path"
     writers: "Sequence[ArchiveWriter]"
+    forwarder: "Forwarder | None" = None
 
     def problems(self) -> "Iterable[Text]":
         """Yield why jobs are not archived now."""
         for fault in {writer.fault for writer in self.writers if writer.fault}:
             yield Text.of("results are not archived: {reason}", reason=fault)
+        if self.forwarder is not None and self.forwarder.fault:
+            yield Text.of("results wait for the plant: {reason}", reason=self.forwarder.fault)
 
     async def metrics(self) -> "Sequence[MetricFamily]":
         """Return what was archived, what waits, and what was lost, for a scrape."""
@@ -53,6 +58,12 @@ class Archive(Struct, frozen=True):
                 "Removed jobs that wait for the archive.",
                 (),
                 [((), sum(item.waiting for item in writers))],
+            ),
+            counter(
+                "forwarded_jobs",
+                "Jobs that were copied to the PostgreSQL of the plant.",
+                (),
+                [((), self.forwarder.forwarded)] if self.forwarder else [],
             ),
             counter(
                 "jobs_lost_to_archive",
@@ -78,11 +89,27 @@ async def open_archive(stack: AsyncExitStack, core: GatewayParts, _works: Works)
         writers.append(writer)
         work = partial(_archive, core, scope, writer)
         await core.keep_running_while(stack, core.instance.publisher_gates[scope], f"archive of {scope}", work)
-    archive = Archive(settings.file, tuple(writers))
+    archive = Archive(settings.file, tuple(writers), await _open_forwarder(stack, core, settings))
     core.health.problems.append(archive.problems)
     if (telemetry := core.ports.get("telemetry")) is not None:
         await core.keep_running(stack, "samples of the archive", partial(_sample, archive, telemetry))
     return Opened(port=archive, calls=calls_of(settings.file), metrics=(archive.metrics,))
+
+
+async def _open_forwarder(stack: AsyncExitStack, core: GatewayParts, settings: ArchiveSettings) -> "Forwarder | None":
+    """Forward jobs to the plant until the stack closes, where the settings name a PostgreSQL. Raises SettingsError."""
+    if not settings.url:
+        return None
+    try:
+        # The library is an extra of the package.
+        from edge.features.archive.plant import Forwarder  # noqa: PLC0415
+    except ImportError as error:
+        problem = f"archive.url: needs a library that is not installed: {error}"
+        raise SettingsError([problem], "Install it: pip install 'microdcs-edge[archive]'") from None
+    gateway = core.settings.gateway.name
+    forwarder = Forwarder(settings.file, settings.url, password_of(settings), gateway, settings.interval)
+    await core.keep_running(stack, "results of the plant", forwarder.run)
+    return forwarder
 
 
 async def _archive(core: GatewayParts, scope: str, writer: ArchiveWriter) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from edge.config.sections import FeatureSettings, Section, Settings
+from edge.config.sections import FeatureSettings, FilePath, Section, Settings
 
 
 class ArchiveSettings(FeatureSettings, frozen=True, kw_only=True):
@@ -36,6 +36,22 @@ class ArchiveSettings(FeatureSettings, frozen=True, kw_only=True):
             description="Seconds between two writes: each wears the flash. A hundred ended jobs are written at once.",
         ),
     ] = 60.0
+
+    url: Annotated[
+        str,
+        Meta(
+            description="PostgreSQL of the plant that gets a copy of each job, such as `postgresql://edge@db/results`; "
+            "empty keeps them here only.",
+            extra={"schemes": ("postgresql",)},
+        ),
+    ] = ""
+    password: Annotated[str, Meta(description="Password of its user.", extra={"secret": True})] = ""
+    password_file: Annotated[
+        FilePath,
+        Meta(
+            description="File that holds the password; systemd's credentials are found by their bare name.",
+        ),
+    ] = ""
 
     @property
     def is_on(self) -> bool:
