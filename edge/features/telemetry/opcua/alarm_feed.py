@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 from asyncua import ua
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.app.parts import GatewayParts
@@ -35,6 +35,7 @@ from edge.foundation.task_group import background_task
 from edge.foundation.ticks import next_tick
 from edge.opcua.time_slices import Pacer
 from edge.ports.alarm import Alarm, AlarmNotice
+from edge.ports.tag import TagDefinitions
 from edge.store import jobs
 from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
@@ -63,6 +64,8 @@ class AlarmSettings(Struct, frozen=True):
     history: "TagHistory | None" = None
     """The history of tags; None when none is kept."""
     max_normal: int = MAX_NORMAL
+    definitions: TagDefinitions = field(default_factory=TagDefinitions)
+    """The definitions of tags; they change with the settings of the station."""
 
 
 class AlarmNodes(Struct, frozen=True):
@@ -82,7 +85,9 @@ async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
     conditions = Conditions(core, settings.max_normal)
     places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
     refresher = ConditionRefresher(core, conditions, new.tasks)
-    tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
+    tags = conditions.tags = TagNodes(
+        core.aspace[sources[GATEWAY_NAME]], settings.definitions, has_history=settings.history is not None
+    )
     of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
     of_jobs = [JobEvents(settings.store, scope, event) for scope, event in new.job_events.items()]
     results = [job_event_publisher.enable_history() for job_event_publisher in new.job_events.values()]
@@ -124,8 +129,9 @@ async def add_alarms_of_store(core: GatewayParts, new: NewServer) -> ServerPart:
         # Imported only with history: its library is an extra of the package.
         from edge.features.telemetry.opcua.tag_history import TagHistory  # noqa: PLC0415
 
-        history = TagHistory(telemetry.history.directory, telemetry.history)
-    nodes = await add_alarms(new, AlarmSettings(await load_identity(store), request, now_ms, store, history))
+        history = TagHistory(telemetry.history.directory, telemetry.history, telemetry.tags)
+    identity = await load_identity(store)
+    nodes = await add_alarms(new, AlarmSettings(identity, request, now_ms, store, history, definitions=telemetry.tags))
 
     async def show(_server: object) -> None:
         await show_alarms(store, nodes, core.scopes, lambda: telemetry.updates.rules)

@@ -103,9 +103,10 @@ ENCODING: Final = ua.NodeId(ua.ObjectIds.HistoryData_Encoding_DefaultBinary)
 
 
 class ValueEncoder:
-    """Encodes values with the timestamps that a client wants."""
+    """Encodes values with the timestamps that a client wants; with `is_number` each number is Double."""
 
-    def __init__(self, timestamps: ua.TimestampsToReturn) -> None:
+    def __init__(self, timestamps: ua.TimestampsToReturn, *, is_number: bool = False) -> None:
+        self._is_number = is_number
         wanted = ua.TimestampsToReturn
         self._stamps = (_SOURCE if timestamps in {wanted.Source, wanted.Both} else 0) | (
             _SERVER if timestamps in {wanted.Server, wanted.Both} else 0
@@ -117,6 +118,8 @@ class ValueEncoder:
 
     def value(self, at: int, value: Any, status: int) -> bytes:
         """Return a value as DataValue; the server timestamp of a stored value is its source timestamp."""
+        if self._is_number and type(value) is int:
+            value = float(value)
         return self._encoded(at, _variant(value), status)
 
     def count(self, at: int, number: int, status: int) -> bytes:

@@ -20,8 +20,10 @@ from edge.features.telemetry.opcua.history_values import (
     Raw,
     ValueEncoder,
 )
+from edge.features.telemetry.opcua.tag_items import item_of
 from edge.opcua.time_slices import Turn
 from edge.ports.sample_lines import Quality, Sample
+from edge.ports.tag import TagDefinitions
 
 LOOK_BACK_MS: Final = 86_400_000
 """How far before an instant the value that holds then is sought, and how far beyond a range its bounds."""
@@ -53,15 +55,19 @@ class Buffer(Protocol):
 class TagHistory:
     """Reads the files of a directory, and the samples that are not in files yet."""
 
-    def __init__(self, directory: Path, buffer: Buffer | None = None) -> None:
+    def __init__(
+        self, directory: Path, buffer: Buffer | None = None, definitions: TagDefinitions | None = None
+    ) -> None:
         self._directory = directory
         self._buffer = buffer
+        self._definitions = definitions or TagDefinitions()
 
     async def read(
         self, rest: Raw | Processed | AtTime, room: PartRoom, timestamps: ua.TimestampsToReturn, turn: Turn
     ) -> HistoryPart:
         """Read the next part. Raises OSError for a file that cannot be read."""
-        encoder = ValueEncoder(timestamps)
+        is_number = item_of(self._definitions.find(rest.tag)).is_number
+        encoder = ValueEncoder(timestamps, is_number=is_number)
         match rest:
             case Raw():
                 return await self._raw(rest, room, encoder, turn)

@@ -2,7 +2,8 @@
 
     Gateway / Tags / <tag>
 
-The nodes are created when a client asks for them; the values are those of the store, saved every few seconds.
+The nodes are created when a client asks for them; the values are those of the store, saved every few seconds. Their
+types and properties are those of the definitions of the tags (`tag_items`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,9 +13,11 @@ from typing import Any, Final
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
-from edge.features.telemetry.opcua.history_values import STATUS_OF, variant_of
+from edge.features.telemetry.opcua.history_values import STATUS_OF
+from edge.features.telemetry.opcua.tag_items import UNDEFINED, TagItem, item_of, value_of
 from edge.model.instant import utc
 from edge.ports.sample_lines import Sample, parse_line
+from edge.ports.tag import TagDefinitions
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
     HAS_COMPONENT,
@@ -33,7 +36,15 @@ T: Final = ua.VariantType
 _READ: Final = 1 << ua.AccessLevel.CurrentRead
 _HISTORY: Final = 1 << ua.AccessLevel.HistoryRead
 _FOLDER_TYPE: Final = ua.NodeId(ua.ObjectIds.FolderType)
-_VARIABLE_TYPE: Final = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
+_PROPERTY_TYPE: Final = ua.NodeId(ua.ObjectIds.PropertyType)
+_HAS_PROPERTY: Final = ua.NodeId(ua.ObjectIds.HasProperty)
+_PROPERTY: Final = "#"
+_DESCRIPTIONS: Final = {
+    "EngineeringUnits": "The unit of the values.",
+    "EURange": "The range of the values; the quality of others is uncertain.",
+    "TrueState": "What true is called.",
+    "FalseState": "What false is called.",
+}
 _MOST_AWAITED: Final = 1_000
 _NO_SAMPLE: Final = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadWaitingForInitialData))
 
@@ -41,7 +52,10 @@ _NO_SAMPLE: Final = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadWait
 class TagNodes:
     """The folder of tags below an object; `has_history` is whether samples are kept."""
 
-    def __init__(self, parent: NodeData, *, has_history: bool) -> None:
+    def __init__(self, parent: NodeData, definitions: TagDefinitions, *, has_history: bool) -> None:
+        self._definitions = definitions
+        self._defined = definitions.known
+        """The definitions that the references of the folder show."""
         self._has_history = has_history
         self._texts: Mapping[str, str] = {}
         self._awaited: dict[str, str] = {}
@@ -66,46 +80,86 @@ class TagNodes:
             self._show({**self._texts, tag: ""})
 
     def _show(self, texts: Mapping[str, str]) -> None:
-        if texts.keys() != self._texts.keys():
+        if texts.keys() != self._texts.keys() or self._defined is not self._definitions.known:
+            self._defined = self._definitions.known
             self._folder.references = [
                 *self._own,
                 *(
-                    make_reference(HAS_COMPONENT, tag_node_id(tag), _name(tag), ua.NodeClass.Variable, _VARIABLE_TYPE)
+                    make_reference(
+                        HAS_COMPONENT,
+                        tag_node_id(tag),
+                        _name(tag),
+                        ua.NodeClass.Variable,
+                        self._item(tag).variable_type,
+                    )
                     for tag in texts
                 ),
             ]
         self._texts = texts
+
+    def _reference(self, tag: str) -> ua.ReferenceDescription:
+        kind = self._item(tag).variable_type
+        return make_reference(HAS_COMPONENT, tag_node_id(tag), _name(tag), ua.NodeClass.Variable, kind)
 
     def has(self, tag: str) -> bool:
         """Return whether there is a tag."""
         return tag in self._texts
 
     def node(self, node_id: ua.NodeId) -> NodeData:
-        """Return the folder or the node of a tag. Raises KeyError when there is none."""
+        """Return the folder, the node of a tag or one of its properties. Raises KeyError when there is none."""
         if node_id.Identifier == FOLDER:
             return self._folder
         tag = tag_of(node_id)
         if tag is None or tag not in self._texts:
-            raise KeyError(node_id)
+            return self._property(node_id, tag or "")
         node = NodeData(node_id)
+        item = self._item(tag)
         value = AttributeValue(ua.DataValue())
         value.value_callback = self._reader(tag)
         level = _READ | (_HISTORY if self._has_history else 0)
-        data_type = ua.NodeId(ua.ObjectIds.BaseDataType)
         node.attributes = {
-            **variable_attributes(_name(tag), data_type, "The last sample of a tag.", level),
+            **variable_attributes(_name(tag), item.data_type, item.description, level),
             _A.NodeId: scalar(node_id, T.NodeId),
             _A.Value: value,
         }
         node.references = [
-            reference_to_type(_VARIABLE_TYPE, ua.NodeClass.VariableType),
+            reference_to_type(item.variable_type, ua.NodeClass.VariableType),
             reference_to(self._folder, HAS_COMPONENT, is_forward=False),
+            *(
+                make_reference(
+                    _HAS_PROPERTY, property_id(tag, name), ua.QualifiedName(name), ua.NodeClass.Variable, _PROPERTY_TYPE
+                )
+                for name in item.properties
+            ),
         ]
         return node
 
+    def _property(self, node_id: ua.NodeId, path: str) -> NodeData:
+        tag, _, name = path.rpartition(_PROPERTY)
+        value = self._item(tag).properties.get(name) if tag in self._texts else None
+        if value is None:
+            raise KeyError(node_id)
+        content = value.Value
+        data_type = ua.NodeId(getattr(ua.ObjectIds, type(content).__name__))
+        node = NodeData(node_id)
+        node.attributes = {
+            **variable_attributes(ua.QualifiedName(name), data_type, _DESCRIPTIONS[name]),
+            _A.NodeId: scalar(node_id, T.NodeId),
+            _A.Value: AttributeValue(ua.DataValue(value)),
+        }
+        node.references = [
+            reference_to_type(_PROPERTY_TYPE, ua.NodeClass.VariableType),
+            reference_to(self.node(tag_node_id(tag)), _HAS_PROPERTY, is_forward=False),
+        ]
+        return node
+
+    def _item(self, tag: str) -> TagItem:
+        # A gateway's own tag has its name behind it.
+        return item_of(self._definitions.find(tag) or self._definitions.find(tag.partition("[")[0]))
+
     def _reader(self, tag: str) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
         def read(_node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
-            return data_value(self._texts.get(tag))
+            return data_value(self._texts.get(tag), self._item(tag))
 
         return read
 
@@ -113,6 +167,11 @@ class TagNodes:
 def tag_node_id(tag: str) -> ua.NodeId:
     """Return the NodeId of a tag."""
     return ua.NodeId(f"{FOLDER}/{tag}", Namespace.ALARMS)
+
+
+def property_id(tag: str, name: str) -> ua.NodeId:
+    """Return the NodeId of a property of a tag."""
+    return ua.NodeId(f"{FOLDER}/{tag}{_PROPERTY}{name}", Namespace.ALARMS)
 
 
 def tag_of(node_id: ua.NodeId) -> str | None:
@@ -127,7 +186,7 @@ def is_of_tags(node_id: ua.NodeId) -> bool:
     return node_id.Identifier == FOLDER or tag_of(node_id) is not None
 
 
-def data_value(text: str | None) -> ua.DataValue:
+def data_value(text: str | None, item: TagItem = UNDEFINED) -> ua.DataValue:
     """Return the last sample of a tag as DataValue."""
     try:
         sample = parse_line(text) if text is not None else None
@@ -136,8 +195,9 @@ def data_value(text: str | None) -> ua.DataValue:
     if not isinstance(sample, Sample):
         return _NO_SAMPLE
     at = utc(sample.at)
-    status = ua.StatusCode(STATUS_OF[sample.quality])
-    return ua.DataValue(variant_of(sample.value), status, at, datetime.now(UTC))
+    variant, refusal = value_of(item, sample.value)
+    status = refusal or ua.StatusCode(STATUS_OF[sample.quality])
+    return ua.DataValue(variant, status, at, datetime.now(UTC))
 
 
 def _name(tag: str) -> ua.QualifiedName:

@@ -20,6 +20,7 @@ from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
 from edge.model.user import Role
 from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice, alarm_id
+from edge.ports.tag import TagDefinitions
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.instance_leases import load_identity
@@ -88,13 +89,15 @@ async def alarm_server(
     machines: tuple[MachineDescription, ...] = MACHINES[:1],
     trail: AuditTrail | None = None,
     history: TagHistory | None = None,
+    definitions: TagDefinitions | None = None,
 ) -> AsyncIterator[AlarmServer]:
     """Serve the alarms of a store; anonymous clients have the role."""
 
     async def request(alarm_id: str, event: AlarmEvent, normal: Alarm | None) -> AlarmNotice:
         return await request_change(store, alarm_id, event, now_ms, normal=normal)
 
-    settings = AlarmSettings(await load_identity(store), request, now_ms, store, history)
+    identity, known = await load_identity(store), definitions or TagDefinitions()
+    settings = AlarmSettings(identity, request, now_ms, store, history, definitions=known)
     added = []
 
     async def add(new: NewServer) -> None:

@@ -1,0 +1,106 @@
+"""Tags as data items of OPC 10000-8: the type, the data type and the properties that a definition makes of a tag."""
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from asyncua import ua
+from msgspec import Struct
+
+from edge.features.telemetry.opcua.history_values import variant_of
+from edge.model.engineering_unit import CEFACT, engineering_unit, symbol_of
+from edge.model.isa95 import EUInformation
+from edge.ports.tag import TagDefinition
+
+_I: Final = ua.ObjectIds
+T: Final = ua.VariantType
+_MISMATCH: Final = ua.StatusCode(ua.StatusCodes.BadTypeMismatch)
+
+
+class TagItem(Struct, frozen=True):
+    """What a tag is for clients: the type of its variable, the type of its values, its properties by name."""
+
+    variable_type: ua.NodeId
+    data_type: ua.NodeId
+    properties: Mapping[str, ua.Variant]
+    description: str
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers: Double, so that the type does not change with the value."""
+        return bool(self.data_type == _DOUBLE)
+
+
+_DOUBLE: Final = ua.NodeId(_I.Double)
+_DESCRIPTION: Final = "The last sample of a tag."
+UNDEFINED: Final = TagItem(ua.NodeId(_I.DataItemType), ua.NodeId(_I.BaseDataType), MappingProxyType({}), _DESCRIPTION)
+"""A tag without a definition: its values may have any type."""
+
+
+@lru_cache(maxsize=1024)
+def item_of(definition: TagDefinition | None) -> TagItem:
+    """Return the item of a definition."""
+    if definition is None:
+        return UNDEFINED
+    description = definition.description or _DESCRIPTION
+    has_range = definition.low is not None and definition.high is not None
+    match definition.type:
+        case "truth value":
+            states = {"TrueState": "true", "FalseState": "false"}
+            texts = {name: ua.Variant(ua.LocalizedText(text, "en"), T.LocalizedText) for name, text in states.items()}
+            return TagItem(ua.NodeId(_I.TwoStateDiscreteType), ua.NodeId(_I.Boolean), texts, description)
+        case "text":
+            return TagItem(ua.NodeId(_I.DataItemType), ua.NodeId(_I.String), {}, description)
+        case None if not has_range and not definition.unit:
+            return TagItem(ua.NodeId(_I.DataItemType), ua.NodeId(_I.BaseDataType), {}, description)
+        case _:
+            return TagItem(_analog_type(definition, has_range=has_range), _DOUBLE, _analog(definition), description)
+
+
+def _analog_type(definition: TagDefinition, *, has_range: bool) -> ua.NodeId:
+    """Return the type that requires what is defined: unit and range, one of them, or none (OPC 10000-8, 5.3.2)."""
+    if definition.unit:
+        return ua.NodeId(_I.AnalogUnitRangeType if has_range else _I.AnalogUnitType)
+    return ua.NodeId(_I.AnalogItemType if has_range else _I.BaseAnalogType)
+
+
+def _analog(definition: TagDefinition) -> dict[str, ua.Variant]:
+    properties = {}
+    if definition.unit:
+        properties["EngineeringUnits"] = ua.Variant(_unit(definition.unit), T.ExtensionObject)
+    if definition.low is not None and definition.high is not None:
+        properties["EURange"] = ua.Variant(ua.Range(definition.low, definition.high), T.ExtensionObject)
+    return properties
+
+
+def _unit(code: str) -> ua.EUInformation:
+    """Return the unit of a code of UNECE Recommendation 20 (OPC 10000-8, 5.6.4.3)."""
+    known: EUInformation = engineering_unit(symbol_of(code))
+    name = known.description.text if known.description is not None else code
+    return ua.EUInformation(
+        NamespaceUri=CEFACT,
+        UnitId=int.from_bytes(code.encode()),
+        DisplayName=ua.LocalizedText(symbol_of(code)),
+        Description=ua.LocalizedText(name, "en"),
+    )
+
+
+def value_of(item: TagItem, value: Any) -> tuple[ua.Variant, ua.StatusCode | None]:
+    """Return a value in the type of its item, and the status where it is of another type: it was sampled before."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if item.is_number and value is not None:
+        return (ua.Variant(_double(value), T.Double), None) if is_number else (ua.Variant(), _MISMATCH)
+    variant = variant_of(value)
+    is_any = item.data_type == UNDEFINED.data_type or variant.VariantType is T.Null
+    if is_any or ua.NodeId(variant.VariantType.value) == item.data_type:
+        return variant, None
+    return ua.Variant(), _MISMATCH
+
+
+def _double(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,101 @@
+"""Tags are data items of OPC 10000-8 by their definitions, as another stack (node-opcua) reads them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asyncua import ua
+
+from edge.features.telemetry.opcua.tag_history import TagHistory
+from edge.features.telemetry.opcua.tag_items import item_of, value_of
+from edge.ports.batch import encode_line
+from edge.ports.sample_lines import Sample
+from edge.ports.tag import TagDefinition, TagDefinitions
+from edge.store import stream_of_samples as tags
+from edge.store.client import Store
+from tests.conftest import WaitUntil
+from tests.features.telemetry.history.written import append_samples
+from tests.features.telemetry.opcua.alarm_plant import alarm_server
+from tests.features.telemetry.opcua.history_client import START, HistoryClient
+from tests.uaserver.other_stack import OtherStack, node, other_stack
+
+pytestmark = pytest.mark.slow
+
+DEFINITIONS = (
+    TagDefinition(tag="oven", unit="CEL", type="number", low=0, high=300, description="Temperature of the oven"),
+    TagDefinition(tag="torque", unit="NU", type="number"),
+    TagDefinition(tag="level", type="number", low=0, high=1),
+    TagDefinition(tag="count", type="number"),
+    TagDefinition(tag="open", type="truth value"),
+    TagDefinition(tag="state", type="text"),
+)
+VALUES = {"oven": 81, "torque": 4.5, "level": 0.5, "count": 7, "open": True, "state": "idle", "other": 1.5}
+TYPES = {
+    "oven": ("i=17570", "i=11", {"EngineeringUnits", "EURange"}),
+    "torque": ("i=17497", "i=11", {"EngineeringUnits"}),
+    "level": ("i=2368", "i=11", {"EURange"}),
+    "count": ("i=15318", "i=11", set()),
+    "open": ("i=2373", "i=1", {"TrueState", "FalseState"}),
+    "state": ("i=2365", "i=12", set()),
+    "other": ("i=2365", "i=24", set()),
+}
+DATA_TYPE, DESCRIPTION = 14, 5
+
+
+async def below(other: OtherStack, parent: str, reference: str) -> dict[str, tuple[str, str]]:
+    """Return NodeId and type of what a node refers to, by name."""
+    asked = {"nodeId": node(parent), "referenceTypeId": node(reference), "browseDirection": 0, "resultMask": 63}
+    (result,) = (await other.send("Browse", nodesToBrowse=[asked]))["results"]
+    return {
+        found["browseName"]["name"]: (found["nodeId"], found["typeDefinition"]) for found in result["references"] or ()
+    }
+
+
+async def test_tags_are_data_items_by_their_definitions(store: Store, tmp_path: Path, wait_until: WaitUntil) -> None:
+    samples = {tag: Sample(START, tag, value) for tag, value in VALUES.items()}
+    append_samples(tmp_path, list(samples.values()), 1 << 30)
+    await store.commit(tags.save_last(store.keys, {tag: encode_line(sample) for tag, sample in samples.items()}))
+    definitions = TagDefinitions(DEFINITIONS)
+    history = TagHistory(tmp_path, None, definitions)
+    async with (
+        alarm_server(store, history=history, definitions=definitions) as server,
+        other_stack(server.endpoint) as other,
+    ):
+        await wait_until(lambda: server.alarms.tags.has("oven"))
+        variables = await below(other, "ns=10;s=Tags", "i=47")
+        for tag, (variable_type, data_type, names) in TYPES.items():
+            node_id, kind = variables[tag]
+            assert kind == f"ns=0;{variable_type}", tag
+            properties = await below(other, node_id, "i=46")
+            assert properties.keys() == names, tag
+            (value,) = await other.read({"nodeId": node(node_id), "attributeId": DATA_TYPE})
+            assert value["value"]["value"] == f"ns=0;{data_type}", tag
+            assert await other.values(node_id) == [VALUES[tag]]
+        oven = variables["oven"][0]
+        found: dict[str, tuple[str, str]] = await below(other, oven, "i=46")
+        unit, span = await other.values(found["EngineeringUnits"][0], found["EURange"][0])
+        assert (unit["unitId"], unit["displayName"]["text"]) == (4408652, "°C")
+        assert (span["low"], span["high"]) == (0, 300)
+        (described,) = await other.read({"nodeId": node(oven), "attributeId": DESCRIPTION})
+        assert described["value"]["value"]["text"] == "Temperature of the oven"
+        # An integer of a number is Double, now and in the past.
+        (current,) = await other.read({"nodeId": node(oven), "attributeId": 13})
+        past = (await HistoryClient(other).raw(START, START + 1, node_id=oven))["historyData"]["dataValues"]
+        assert [value["value"]["dataType"] for value in (current, *past)] == [11, 11]
+
+
+@pytest.mark.parametrize(
+    ("definition", "value", "expected"),
+    [
+        (TagDefinition(tag="a", type="number"), 2**2000, (float("inf"), None)),
+        (TagDefinition(tag="a", type="number"), "text", (None, ua.StatusCodes.BadTypeMismatch)),
+        (TagDefinition(tag="a", type="number"), True, (None, ua.StatusCodes.BadTypeMismatch)),
+        (TagDefinition(tag="a", type="text"), 1.5, (None, ua.StatusCodes.BadTypeMismatch)),
+        (TagDefinition(tag="a", type="text"), None, (None, None)),
+        (None, 1.5, (1.5, None)),
+    ],
+)
+def test_value_of_another_type_is_a_mismatch(definition: TagDefinition | None, value: Any, expected: Any) -> None:
+    """A sample of the time before the definition; the type of a variable is one for life."""
+    variant, status = value_of(item_of(definition), value)
+    assert (variant.Value, status and status.value) == expected
