@@ -175,7 +175,10 @@ class _Reading:
         }
         if self._members is not None:
             self._members.add_to(recipe)
-        self._compile(recipe, [element for _, element in transitions], self._actions)
+        places = {
+            maker.names[number]: parallels.arc.transition.place for number, parallels in nesting.parallels.items()
+        }
+        self._compile(recipe, [element for _, element in transitions], self._actions, places)
         return recipe
 
     def _unreached(self, contexts: Mapping[int, object]) -> None:
@@ -201,22 +204,29 @@ class _Reading:
             **({"duration_seconds": action.duration} if action.duration else {}),
         }
 
-    def _compile(self, recipe: Json, transitions: Sequence[PlcElement | None], actions: Sequence[PlcAction]) -> None:
+    def _compile(
+        self,
+        recipe: Json,
+        transitions: Sequence[PlcElement | None],
+        actions: Sequence[PlcAction],
+        branches: Mapping[str, PlcPlace],
+    ) -> None:
         """Append what the check of recipes says, with the place of the element that it names."""
         compiled = compile_recipe(recipe)
         if not isinstance(compiled, RejectedRecipe):
             return
         steps = {name: self.pou.elements[number].place for number, name in self._steps.items()}
+        places = {**branches, **steps}
         for fault in compiled.faults:
             text = as_text(fault)
-            self._faults.append(PlcFinding(self._place_of(str(text), transitions, actions, steps), text))
+            self._faults.append(PlcFinding(self._place_of(str(text), transitions, actions, places), text))
 
     def _place_of(
         self,
         text: str,
         transitions: Sequence[PlcElement | None],
         actions: Sequence[PlcAction],
-        steps: Mapping[str, PlcPlace],
+        places: Mapping[str, PlcPlace],
     ) -> PlcPlace:
         match = re.match(r"(transitions|actions)\[(\d+)\]", text)
         if match is not None and match.group(1) == "actions":
@@ -224,8 +234,8 @@ class _Reading:
         element = transitions[int(match.group(2))] if match is not None else None
         if element is not None:
             return element.place
-        named = re.search(r"'([^']*)'", text) or re.match(r"livelock: (.*?) → ", text)
-        return steps.get(named.group(1), self.pou.place) if named is not None else self.pou.place
+        names = [*reversed(re.findall(r"'([^']*)'", text)), *re.findall(r"^livelock: (.*?) → ", text)]
+        return next((places[name] for name in names if name in places), self.pou.place)
 
     def _compare_with_plc(self, actions: Sequence[PlcAction]) -> None:
         """Append the warnings of a whole recipe: what it does differently from the PLC, and what was left out."""

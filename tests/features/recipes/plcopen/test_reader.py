@@ -183,6 +183,19 @@ def test_long_names_and_texts_do_not_multiply() -> None:
     assert timed(chart(initial(1, "A"), *references, step(9_000, "B", *range(2, 6_000)), transitions=named)).faults
 
 
+def test_a_fault_of_the_recipe_has_the_place_of_its_element() -> None:
+    """A dead end in a parallel path, a loop without time and a reset of nothing are found by the check of recipes."""
+    paths = [fork(3, 2), step(4, "B", 3), step(5, "C", 3), when(6, "x", 4), step(7, "Stuck", 6), meet(8, 4, 5)]
+    stuck = chart(initial(1, "A"), when(2, "go", 1), *paths, when(9, "y", 8), step(10, "D", 9))
+    assert [fault.split(":")[0] for fault in faults_of(stuck)] == ["localId 2, line 6"]
+    ends = [fork(3, 2), step(4, "B", 3), step(5, "C", 3), when(6, "x", 4), step(7, "E", 6), meet(8, 7, 5)]
+    more = [when(11, "z", 4), step(12, "Stuck", 11)]
+    stuck = chart(initial(1, "A"), when(2, "go", 1), *ends, when(9, "y", 8), step(10, "D", 9), *more)
+    assert [fault.split(":")[0] for fault in faults_of(stuck)] == ["localId 12, Stuck, line 16"]
+    loop = chart(initial(1, "A"), when(2, "TRUE", 1), step(3, "B", 2), when(4, "TRUE", 3), drawn.jump(5, "A", 4))
+    assert [fault.split(":")[0] for fault in faults_of(loop)] == ["localId 1, A, line 5"]
+
+
 def test_empty_and_broken_charts_are_faults() -> None:
     for data in (chart(), project(), b"", chart(fork(1), meet(2), choice(3), join(4)), chart(step(1, "A"))):
         assert import_plcopen(data).faults

@@ -1,7 +1,10 @@
 """Branches are made of a chart so that the recipe moves as the chart does."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from edge.features.recipes.plcopen.reader import import_plcopen
 from edge.sfc.net import Net
 from edge.sfc.structure import Structure
 from tests.features.recipes.plcopen.drawn import chart, faults_of, fork, initial, jump, meet, recipe_of, step, when
@@ -92,3 +95,51 @@ def test_a_branch_has_a_name_that_nothing_else_has(name: str) -> None:
         assert faults_of(data) == ["localId 3, " + name + ", line 7: the name stands in line 5, too"]
     else:
         assert recipe_of(data)["branches"][0]["name"] == (name or "Parallel1")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Draw ways between up to seven steps; the first one reaches all others."""
+    size = draw(st.integers(2, 7))
+    tree = [(draw(st.integers(0, number - 1)), number) for number in range(1, size)]
+    more = draw(st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=6))
+    return draw(st.permutations([*tree, *more]))
+
+
+def chart_of(arcs: list[tuple[int, int]], last: int | None) -> bytes:
+    """Draw the steps S0, S1 and so on with ways w0, w1; with a `last` one as a path that ends there next to another."""
+    size = 1 + max(max(arc) for arc in arcs)
+    inward: dict[int, list[int]] = {number: [] for number in range(size)}
+    for number, (_, target) in enumerate(arcs, 200):
+        inward[target].append(number)
+    elements = [when(number, f"w{number - 200}", source) for number, (source, _) in enumerate(arcs, 200)]
+    elements += [step(number, f"S{number}", *inward[number]) for number in range(1, size)]
+    if last is None:
+        return chart(initial(0, "S0", *inward[0]), *elements)
+    elements += [initial(101, "Init"), when(102, "go", 101), fork(100, 102), step(103, "Other", 100)]
+    elements += [meet(104, last, 103), when(105, "done", 104), step(106, "End", 105)]
+    return chart(step(0, "S0", 100, *inward[0]), *elements)
+
+
+@given(graphs(), st.none() | st.integers(0, 6))
+@settings(max_examples=300)
+@pytest.mark.hypothesis
+def test_any_ways_between_steps_are_those_of_the_recipe(arcs: list[tuple[int, int]], last: int | None) -> None:
+    """Outside or in one of two parallel paths, in the order of the file; what has no form is a fault."""
+    last = None if last is None else min(last, max(max(arc) for arc in arcs))
+    imported = import_plcopen(chart_of(arcs, last))
+    if imported.recipe is None:
+        reasons = ("begins and ends", "livelock", "cannot be reached", "more than one path")
+        assert all(any(reason in str(fault.text) for reason in reasons) for fault in imported.faults), imported.faults
+        return
+    expected: dict[str, list[tuple[str, str]]] = {}
+    for number, (source, target) in enumerate(arcs):
+        expected.setdefault(f"S{source}", []).append((f"S{target}", f"w{number}"))
+    if last is not None:
+        expected.setdefault(f"S{last}", []).append(("End", "done"))
+    found: dict[str, list[tuple[str, str]]] = {}
+    for arc in Structure(net_of(imported.recipe).recipe).arcs:
+        if "never" not in arc.conditions and "Init" not in arc.sources:
+            name = next(name for name in arc.sources if name != "Other")
+            found.setdefault(name, []).append((" ".join(arc.targets), " ".join(arc.conditions)))
+    assert found == expected
