@@ -34,6 +34,7 @@ CODESYS_TIMES: Final = {
     "cacf1a68-236e-47c2-b7b1-1cf9199718cb": "MinTime",
     "b693554c-1b01-4a8d-afde-9e3a46f7465d": "MaxTime",
 }
+CODESYS_COMMENT: Final = "7d894980-aeea-405c-a0f6-e2b26429c58f"
 CODESYS_EXCLUDED: Final = "01580b27-6378-448b-8ecb-0e4b795b58d6"
 """The attribute of an element of CODESYS that is not built."""
 DIVERGENCES: Final = frozenset({"selectionDivergence", "simultaneousDivergence"})
@@ -265,6 +266,7 @@ class _ElementReader:
         for attribute in ("name", "targetName"):
             _name(node, attribute, self._faults)
         pins = tuple(self.references(pin, place) for pin in node.all("connectionPointIn"))
+        self.comments += _comments(node)
         self.elements[place.local_id] = PlcElement(
             node.tag, place.local_id, place, self._x(node, place), order, pins, node
         )
@@ -281,6 +283,13 @@ class _ElementReader:
             self._faults.append(PlcFinding(place, Text.of("the position {text!r} is not a number", text=cut(text))))
             return 0.0
         return float(text)
+
+
+def _comments(node: Element) -> int:
+    """Return how many comments an element has: its documentation, that of its actions, and the one of CODESYS."""
+    documents = (part.one("documentation") for part in (node, *node.all("action")))
+    texts = [document.text.strip() for document in documents if document is not None]
+    return sum(map(bool, texts)) + bool(codesys_attributes(node).get(CODESYS_COMMENT))
 
 
 def references(pin: Element, place: PlcPlace, faults: list[PlcFinding]) -> tuple[int, ...]:

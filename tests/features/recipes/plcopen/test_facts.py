@@ -91,6 +91,14 @@ def test_elements_without_form_are_faults_and_comments_are_counted() -> None:
     assert read.comments == 1
 
 
+def test_the_documentation_of_elements_counts_as_comments() -> None:
+    text = "<documentation><xhtml:p>why</xhtml:p></documentation>"
+    noted = initial(1, "A", content=text)
+    action = f'<action localId="0"><reference name="a"/>{text}</action>'
+    assert facts(chart(noted, element("actionBlock", 2, 1, content=action)))[0].comments == 2
+    assert facts(chart(initial(1, "A", content="<documentation><xhtml:p/></documentation>")))[0].comments == 0
+
+
 def test_attributes_of_codesys_are_read_by_their_guid() -> None:
     attributes = '<attributes xmlns=""><attribute guid="AB-1"> Go </attribute></attributes>'
     name = "http://www.3s-software.com/plcopenxml/sfc/element"
