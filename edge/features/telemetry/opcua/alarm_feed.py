@@ -156,6 +156,7 @@ async def _show_tags(store: Store, nodes: TagNodes) -> None:
     while True:
         with contextlib.suppress(Unavailable):
             nodes.show(await tags.load_last(store))
+        await nodes.publish()
         await next_tick(_TAGS_S)
 
 

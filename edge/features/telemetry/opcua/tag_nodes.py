@@ -18,6 +18,7 @@ from edge.features.telemetry.opcua.tag_items import UNDEFINED, TagItem, item_of,
 from edge.model.instant import utc
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag import TagDefinitions
+from edge.uaserver.live_list import notify_all
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
     HAS_COMPONENT,
@@ -58,6 +59,10 @@ class TagNodes:
         """The definitions that the references of the folder show."""
         self._has_history = has_history
         self._texts: Mapping[str, str] = {}
+        self._values: dict[str, AttributeValue] = {}
+        """The values that clients have asked for: they hold their subscribers, the nodes are made again."""
+        self._unpublished: dict[str, None] = {}
+        """Tags whose subscribers have not the last sample yet."""
         self._awaited: dict[str, str] = {}
         """Tags of alarms that are not saved yet; they have no sample."""
         node_id = ua.NodeId(FOLDER, Namespace.ALARMS)
@@ -95,7 +100,16 @@ class TagNodes:
                     for tag in texts
                 ),
             ]
+        changed = (tag for tag in self._values if texts.get(tag) != self._texts.get(tag))
+        self._unpublished |= dict.fromkeys(tag for tag in changed if self._values[tag].datachange_callbacks)
         self._texts = texts
+
+    async def publish(self) -> None:
+        """Publish the samples that changed to those who monitor their tags."""
+        while self._unpublished:
+            tag = next(iter(self._unpublished))
+            del self._unpublished[tag]
+            await notify_all(self._values[tag].datachange_callbacks, data_value(self._texts.get(tag), self._item(tag)))
 
     def _reference(self, tag: str) -> ua.ReferenceDescription:
         kind = self._item(tag).variable_type
@@ -114,13 +128,14 @@ class TagNodes:
             return self._property(node_id, tag or "")
         node = NodeData(node_id)
         item = self._item(tag)
-        value = AttributeValue(ua.DataValue())
-        value.value_callback = self._reader(tag)
+        if tag not in self._values:
+            self._values[tag] = AttributeValue(ua.DataValue())
+            self._values[tag].value_callback = self._reader(tag)
         level = _READ | (_HISTORY if self._has_history else 0)
         node.attributes = {
             **variable_attributes(_name(tag), item.data_type, item.description, level),
             _A.NodeId: scalar(node_id, T.NodeId),
-            _A.Value: value,
+            _A.Value: self._values[tag],
         }
         node.references = [
             reference_to_type(item.variable_type, ua.NodeClass.VariableType),

@@ -18,6 +18,7 @@ from tests.features.telemetry.history.written import append_samples
 from tests.features.telemetry.opcua.alarm_plant import alarm_server
 from tests.features.telemetry.opcua.history_client import START, HistoryClient
 from tests.uaserver.other_stack import OtherStack, node, other_stack
+from tests.uaserver.other_stack import value_of as value_of_node
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +83,24 @@ async def test_tags_are_data_items_by_their_definitions(store: Store, tmp_path: 
         (current,) = await other.read({"nodeId": node(oven), "attributeId": 13})
         past = (await HistoryClient(other).raw(START, START + 1, node_id=oven))["historyData"]["dataValues"]
         assert [value["value"]["dataType"] for value in (current, *past)] == [11, 11]
+
+
+async def test_monitored_tag_reports_its_new_samples(store: Store, wait_until: WaitUntil) -> None:
+    """The node of a tag is made for each request: the items of its value were lost with it."""
+
+    async def save(value: float) -> None:
+        sample = Sample(START + int(value), "oven", value)
+        await store.commit(tags.save_last(store.keys, {"oven": encode_line(sample)}))
+
+    await save(1.0)
+    async with alarm_server(store) as server, other_stack(server.endpoint) as other:
+        await wait_until(lambda: server.alarms.tags.has("oven"))
+        subscription = await other.subscription()
+        await other.monitor(subscription, value_of_node("ns=10;s=Tags/oven"))
+        first = await other.changes(1)
+        await save(2.0)
+        second = await other.changes(1)
+        assert [one["value"]["value"]["value"] for one in (*first, *second)] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
