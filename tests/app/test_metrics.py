@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
+from edge.features.archive.service import Archive
 from edge.features.flows.engine import FlowStats
 from edge.features.sparkplug.session import NodeStats
 from edge.features.station_files.service import StationDrift
@@ -251,7 +252,13 @@ async def test_page_lists_every_metric_with_its_labels(
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
         node = NodeStats()
         sources = replace(
-            sources, further=(*sources.further, partial(telemetry_metrics, telemetry, store), node.metrics)
+            sources,
+            further=(
+                *sources.further,
+                partial(telemetry_metrics, telemetry, store),
+                node.metrics,
+                Archive(Path("unused"), (), None).metrics,
+            ),
         )
         sources.health.sessions["MES"] = session
         telemetry.queue.refuse("oven", 1)

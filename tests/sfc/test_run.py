@@ -2,6 +2,7 @@
 
 import pytest
 
+from edge.foundation.text import Text
 from edge.sfc.run import (
     NO_LOCK_CHANGE,
     NO_LOCKS,
@@ -136,14 +137,18 @@ WAITS = RunLocks(entering=("S",), wanted=("a", "b"))
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (NO_LOCKS, WAITS, LockChange(claimed=("a", "b"), reason="step S")),
+        (NO_LOCKS, WAITS, LockChange(claimed=("a", "b"), reason=Text.of("step {step}", step="S"))),
         (WAITS, WAITS, NO_LOCK_CHANGE),
         (WAITS, RunLocks(held=("a", "b")), LockChange(granted=("a", "b"))),
         (WAITS, NO_LOCKS, LockChange(released=frozenset("ab"))),
         (HOLDS, NO_LOCKS, LockChange(released=frozenset("a"))),
         # Left and wanted again: the lock goes to the end of its queue.
-        (HOLDS, WAITS, LockChange(frozenset("a"), ("a", "b"), (), "step S")),
-        (WAITS, RunLocks(entering=("T",), wanted=("b", "c")), LockChange(frozenset("a"), ("b", "c"), (), "step T")),
+        (HOLDS, WAITS, LockChange(frozenset("a"), ("a", "b"), (), Text.of("step {step}", step="S"))),
+        (
+            WAITS,
+            RunLocks(entering=("T",), wanted=("b", "c")),
+            LockChange(frozenset("a"), ("b", "c"), (), Text.of("step {step}", step="T")),
+        ),
     ],
 )
 def test_lock_change_is_the_difference_of_the_states_before_and_after(

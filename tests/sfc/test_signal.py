@@ -20,4 +20,4 @@ from edge.sfc.signal import Intervene, Resolution, Resolve, SecondPerson
     ],
 )
 def test_operator_decision_has_readable_text(signal: Resolve | Intervene, text: str) -> None:
-    assert str(signal) == text
+    assert str(signal.text) == text

@@ -46,7 +46,7 @@ class Operator:
 
 @asynccontextmanager
 async def open_operator(
-    name: str, _section: OperatorSettings, station: StationPort, _scopes: Collection[str], fault_of: FaultOf
+    name: str, _settings: OperatorSettings, station: StationPort, _scopes: Collection[str], fault_of: FaultOf
 ) -> AsyncIterator[Operator]:
     """Open the people at the station; nothing connects."""
     yield Operator(name, station, fault_of)

@@ -17,6 +17,7 @@ from edge.model.isa95 import WorkMaster
 from edge.model.recipe import is_recipe_schema
 from edge.station.settings import follow_settings
 from edge.store import resources
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
@@ -35,7 +36,8 @@ async def open_recipes(stack: AsyncExitStack, core: GatewayParts, works: Works) 
         core.health.faulty_recipes = faulty
 
     watch = RecipeWatch(core.store, core.scopes, count)
-    await core.keep_running(stack, "recipes", partial(follow_settings, core.store, [watch.look]))
+    follow = partial(follow_settings, core.store, [watch.look])
+    await core.keep_running(stack, "recipes", partial(restart_on_outage, "recipes", follow))
     return Opened()
 
 
