@@ -19,6 +19,7 @@ EXECUTED = {
     "docs/how-to/first-alarm.md": "tests/outside/test_first_alarm.py",
     "docs/how-to/add-a-feature.md": "tests/app/test_features_added.py",
     "docs/how-to/first-job.md": "tests/system/test_first_job.py",
+    "docs/how-to/first-recipe.md": "tests/outside/test_first_recipe.py",
     "docs/how-to/fleet.md": "tests/outside/test_page_commands.py",
     "docs/how-to/hardening.md": "tests/outside/test_page_commands.py",
     "docs/how-to/install.md": "tests/outside/test_page_commands.py",
