@@ -237,6 +237,7 @@ def _failed(status: int) -> ua.HistoryReadResult:
 
 
 _ROOT: Final = "HistoryServerCapabilities"
+_LIMITS: Final = "Server_ServerCapabilities_OperationLimits"
 _CAPABILITIES: Final = ua.NodeId(ua.ObjectIds.Server_ServerCapabilities)
 _OF_SERVER: Final = ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_AggregateFunctions)
 _ORGANIZES: Final = ua.NodeId(ua.ObjectIds.Organizes)
@@ -260,6 +261,10 @@ _ABSENT: Final[Mapping[str, str]] = {
 def add_capabilities(core: ServerCore, *, has_values: bool) -> None:
     """Add the nodes that state what clients can read of the history; `has_values`: samples of tags are kept."""
     add_nodes(core, _items(has_values=has_values))
+    for kind in ("Data", "Events") if has_values else ("Events",):
+        most = ua.Variant(core.limits.nodes_per_read, T.UInt32)
+        name = f"{_LIMITS}_MaxNodesPerHistoryRead{kind}"
+        add_nodes(core, [standard_property(name, standard_id(_LIMITS), most, "The most nodes of one HistoryRead.")])
     if has_values:
         for parent in (_OF_SERVER, standard_id(f"{_ROOT}_AggregateFunctions")):
             _organize(core, parent)

@@ -35,6 +35,7 @@ async def test_capabilities_are_those_of_the_history_of_tags(history: HistoryCli
     changing = [name for name in below if name.startswith(("Insert", "Replace", "Update", "Delete"))]
     assert len(changing) == 10
     assert not any(await other.values(*(below[text] for text in changing)))
+    assert await other.values("i=12165", "i=12166") == [1000, 1000]  # MaxNodesPerHistoryReadData, -Events
     start = 1_790_000_000_000
     assert len((await history.raw(start, start + 60_000_000))["historyData"]["dataValues"]) == VALUES_PER_NODE
 
@@ -42,4 +43,7 @@ async def test_capabilities_are_those_of_the_history_of_tags(history: HistoryCli
 async def test_history_without_samples_contains_events_only(store: Store) -> None:
     async with alarm_server(store) as server, other_stack(server.endpoint) as other:
         assert await other.values(DATA, EVENTS, MOST_VALUES, MOST_EVENTS) == [False, True, 0, 1_000]
+        limits = await names_below(other, "i=11704")
+        assert "MaxNodesPerHistoryReadEvents" in limits
+        assert "MaxNodesPerHistoryReadData" not in limits
         assert await names_below(other, OF_HISTORY) == {}
