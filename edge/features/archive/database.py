@@ -155,8 +155,13 @@ class ArchiveFile:
             time.sleep(0)  # readers come in between
 
 
-def set_aside(file: Path, now: int) -> Path:
-    """Move a damaged file away, so that a new one is begun; return its new path. Raises OSError."""
+def set_aside(file: Path, now: int) -> Path | None:
+    """Move a damaged file away, so that a new one is begun; return its new path, None for a file that is sound.
+
+    The writer of another scope may have set the damaged one aside before. Raises OSError.
+    """
+    if _is_sound(file):
+        return None
     aside = file.with_name(f"{file.stem}-damaged-{now}{file.suffix}")
     file.rename(aside)
     for suffix in ("-wal", "-shm"):
@@ -164,6 +169,18 @@ def set_aside(file: Path, now: int) -> Path:
         if beside.exists():
             beside.rename(aside.with_name(aside.name + suffix))
     return aside
+
+
+def _is_sound(file: Path) -> bool:
+    if not file.exists():
+        return True
+    try:
+        with closing(sqlite3.connect(file, timeout=_WAIT_S)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+    except sqlite3.OperationalError:
+        return True  # locked, or the disk is full: no damage
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _open(file: Path) -> sqlite3.Connection:

@@ -176,7 +176,8 @@ class ArchiveWriter:
         if fault.is_damaged:
             with suppress(OSError):
                 aside = await self._in_thread(partial(set_aside, self._file.file, self._clock()))
-                logger.error("archive is damaged, a new one is begun", file=str(aside))
+                if aside is not None:
+                    logger.error("archive is damaged, a new one is begun", file=str(aside))
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         """Run work in the thread of the archive; a cancelled task waits for it, for it cannot be stopped."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from edge.features.archive.database import ArchiveFault, ArchiveFile, ArchiveLimits, copy_to, reading
+from edge.features.archive.database import ArchiveFault, ArchiveFile, ArchiveLimits, copy_to, reading, set_aside
 from edge.features.archive.search import Search
 from tests.features.archive.archived import ids_in
 from tests.features.archive.records import record, records
@@ -74,3 +74,14 @@ def test_copy_holds_what_was_written(archive_file: ArchiveFile, tmp_path: Path) 
 def test_archive_without_a_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(ArchiveFault, match="it has no file yet"):
         ids_in(tmp_path / "results.sqlite")
+
+
+def test_only_a_damaged_file_is_set_aside(archive_file: ArchiveFile) -> None:
+    archive_file.write(records([1]), {})
+    assert set_aside(archive_file.file, 17) is None
+    archive_file.close()
+    archive_file.file.write_bytes(b"no database" * 1000)
+    aside = set_aside(archive_file.file, 17)
+    assert aside is not None
+    assert aside.name == "results-damaged-17.sqlite"
+    assert set_aside(archive_file.file, 18) is None
