@@ -26,9 +26,9 @@ rect.qualifier, rect.action, rect.indicator { stroke: #374151; stroke-width: 1 }
 text.step, text.jump, text.title { font-weight: bold }
 text.qualifier { font-weight: bold }
 text.title { font-size: 14px }
-text.detail, text.arrival { font-size: 11px; fill: #4b5563 }
-text.branch { font-size: 11.5px; font-style: italic; fill: #4b5563 }
-text.order { font-size: 11px; fill: #4b5563 }
+text.detail, text.arrival { font-size: 12px; fill: #4b5563 }
+text.branch { font-size: 12px; font-style: italic; fill: #4b5563 }
+text.order { font-size: 12px; fill: #4b5563 }
 rect.active { fill: #fef3c7; stroke: #b45309; stroke-width: 3 }
 rect.visited { fill: #f3f4f6 }
 rect.busy { fill: #dbeafe }

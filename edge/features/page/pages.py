@@ -370,6 +370,7 @@ def templates() -> jinja2.Environment:
         "css": _stamp("page.css"),
         "js": _stamp("page.js"),
         "recipe_js": _stamp("recipe.js"),
+        "chart_js": _stamp("chart.js"),
     }
     for name in environment.list_templates():
         environment.get_template(name)

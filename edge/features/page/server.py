@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 import structlog
@@ -227,7 +228,9 @@ async def serve(app: Application, address: WebAddress, bounds: ConnectionBounds)
         scheme = "https" if address.tls else "http"
         try:
             async with background_task(_accept(listener, connection, address.tls, bounds), "web connections"):
-                yield f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
+                # A person cannot open the address of all interfaces.
+                name = socket.gethostname() if ip_address(host).is_unspecified else host
+                yield f"{scheme}://[{name}]:{port}/" if ":" in name else f"{scheme}://{name}:{port}/"
         finally:
             await _end(state)
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from edge.features.telemetry.alarm_decision import FoundAlarm
 from edge.features.telemetry.latest_tags import LatestTags, NewestSamples
+from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rule_memory import RuleMemory, StreamFacts
 from edge.features.telemetry.rules.evaluator import OrderedFinding, Renamed
 from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
@@ -96,7 +97,7 @@ class OpenDecision:
                 Finding(memory.facts.at, memory.rules[number].id, subject, FindingEvent.RAISED, state.active),
                 memory.rules[number],
                 self._tags.value_of(subject),
-                memory.evaluator.jobs.current,
+                self._job_of(memory.rules[number]),
             )
             for (number, subject), state in memory.evaluator.states.items()
             if state.active
@@ -107,9 +108,16 @@ class OpenDecision:
         self._newest.commit()
         self._begin()
 
+    def _job_of(self, rule: Rule) -> str | None:
+        """Return the job of a finding whose sample names none: only a rule about jobs has one, that started last.
+
+        Any other alarm, such as that of an oven, would bear the identifier of a part that it does not concern.
+        """
+        return self.memory.evaluator.jobs.current if rule.while_ is not None or rule.action != "none" else None
+
     def _alarms_of(self, findings: Iterable[OrderedFinding], line: Line | None) -> Iterator[FoundAlarm]:
         for ordered in findings:
-            job = self.memory.evaluator.jobs.current
+            job = self._job_of(self.memory.rules[ordered.rule_number])
             if isinstance(line, Occurrence) or (line and line.job is not None):
                 job = line.job
             value: Any = line.value if isinstance(line, Sample) else self._tags.value_of(ordered.finding.subject)

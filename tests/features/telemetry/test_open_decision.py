@@ -1,12 +1,15 @@
 """A decision about batches is made from values alone: without a store, a task or a clock."""
 
+import pytest
+
 from edge.features.telemetry.latest_tags import LatestTags, NewestSamples
 from edge.features.telemetry.open_decision import OpenDecision
 from edge.features.telemetry.rule_memory import RuleMemory, StreamFacts
 from edge.features.telemetry.rules.evaluator import RuleEvaluator
 from edge.features.telemetry.rules.subject_state import FindingEvent
 from edge.ports.batch import Batch
-from edge.ports.sample_lines import Sample
+from edge.ports.sample_lines import Occurrence, Sample
+from edge.ports.sample_value import JOB_STARTED
 from tests.features.telemetry.plant import BEGIN, HOT, rules_of
 
 
@@ -46,3 +49,24 @@ def test_decision_that_is_made_again_finds_the_same() -> None:
     again.settle()
     assert (again.decided, again.found) == (0, [])
     assert not decision_about(newest, Batch("q", 1, BEGIN, (Sample(BEGIN, "wrench.temp", 85),))).found
+
+
+@pytest.mark.parametrize(
+    ("members", "job", "expected"),
+    [
+        ({}, None, None),
+        ({}, "J1", "J1"),
+        ({"while": "job.running"}, None, "J1"),
+        ({"action": "pause"}, None, "J1"),
+    ],
+)
+def test_alarm_bears_a_job_only_if_its_sample_or_rule_concerns_it(
+    members: dict[str, str], job: str | None, expected: str | None
+) -> None:
+    rules = rules_of({**HOT, **members})
+    memory = RuleMemory(rules, RuleEvaluator(rules, BEGIN), StreamFacts(), 0, {})
+    decision = OpenDecision(memory, LatestTags(), NewestSamples())
+    lines = (Occurrence(BEGIN, JOB_STARTED, "J1", None), Sample(BEGIN + 1, "wrench.temp", 85, job=job))
+    assert len([*decision.evaluate(Batch("p", 1, BEGIN + 1, lines))]) <= len(lines)
+    assert [alarm.job for alarm in decision.found] == [expected]
+    assert [alarm.job for alarm in decision.standing()] == [expected if members else None]

@@ -159,6 +159,7 @@ function redrawSoon() {
       waiting = 0;
       drawn = Date.now();
       for (const image of document.querySelectorAll("img[data-picture]")) redraw(image).catch(() => {});
+      dispatchEvent(new Event("redraw"));
     },
     Math.max(0, Math.max(LEAST_PICTURE_MS, PICTURE_MS_OF_PAGE * pages) - (Date.now() - drawn)),
   );
@@ -257,11 +258,13 @@ function ask(dialog, preset = {}) {
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener(
-      "close",
-      () => resolve(dialog.returnValue === "yes" ? Object.fromEntries(new FormData(dialog.querySelector("form"))) : null),
-      { once: true },
-    );
+    const closed = () => {
+      // The event of an earlier closing may come late: it does not answer this question.
+      if (dialog.open) return;
+      dialog.removeEventListener("close", closed);
+      resolve(dialog.returnValue === "yes" ? Object.fromEntries(new FormData(form)) : null);
+    };
+    dialog.addEventListener("close", closed);
   });
 }
 
@@ -283,7 +286,14 @@ async function press(button) {
     await send(button, button.dataset.send, JSON.parse(button.dataset.given));
     return;
   }
-  const { post, shelve, resolve, intervene } = button.dataset;
+  const { post, shelve, resolve, intervene, all } = button.dataset;
+  if (all) {
+    // Each one is a change of its own, so that one that was acknowledged meanwhile keeps none of the others.
+    const given = await confirmed(button);
+    const addresses = [...document.querySelectorAll(`[data-post$="${all}"]`)].map((other) => other.dataset.post);
+    for (const address of given ? addresses : []) await send(button, address, { comment: given.comment });
+    return;
+  }
   if (post && button.dataset.ask) {
     const given = await confirmed(button);
     if (given) await send(button, post, { [button.dataset.field ?? "comment"]: given.comment });
@@ -312,7 +322,7 @@ async function press(button) {
 document.addEventListener("click", (event) => {
   // A button of its own, not of the form: Enter in a field must not close the dialog without an effect.
   event.target.closest?.("[data-close]")?.closest("dialog").close("no");
-  const button = event.target.closest?.("[data-post], [data-send], [data-shelve], [data-resolve], [data-intervene]");
+  const button = event.target.closest?.("[data-post], [data-send], [data-shelve], [data-resolve], [data-intervene], [data-all]");
   if (button) press(button);
 });
 

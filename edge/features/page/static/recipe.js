@@ -52,6 +52,8 @@ function draw(svg) {
 
 async function check(file) {
   part("problem").hidden = true;
+  // Nothing of the file before: it says nothing about this one.
+  part("result").hidden = true;
   try {
     recipe = await read(file);
     const found = await ask("/api/v1/recipes/check", { recipe });

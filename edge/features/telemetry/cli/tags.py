@@ -46,13 +46,25 @@ if TYPE_CHECKING:
     from edge.features.telemetry.cli.tag_history import Trend
 
 
+def _shown(value: object) -> object:
+    """Return a value for a person: truth values as JSON and rules spell them."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
 def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) -> Table:
     """Return samples as a table, with the units of their definitions."""
     fitted_table = plain_table("tag", "value", "unit", "quality", "process", "at")
     for sample in samples:
         tag_definition = definitions.find(sample.tag) if definitions else None
         unit = tag_definition.unit if tag_definition else ""
-        cells = (sample.tag, sample.value, unit, sample.quality.value, sample.process or "", local_time(sample.at))
+        cells = (
+            sample.tag,
+            _shown(sample.value),
+            unit,
+            sample.quality.value,
+            sample.process or "",
+            local_time(sample.at),
+        )
         fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
     return fitted_table
 
@@ -85,7 +97,7 @@ def sample_line(sample: Sample) -> str:
     """Return a sample in one line."""
     process = f"  [{sample.process}]" if sample.process else ""
     quality = "" if sample.quality.value == "good" else f"  {sample.quality.value}"
-    return f"{local_time(sample.at)}  {sample.tag}  {sample.value}{quality}{process}"
+    return f"{local_time(sample.at)}  {sample.tag}  {_shown(sample.value)}{quality}{process}"
 
 
 _TREND_MS = 86_400_000
