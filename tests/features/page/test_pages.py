@@ -54,7 +54,8 @@ async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str
     reply = await engineer.get(path, accept_language=language)
     assert reply.status == 200
     scripts = [attributes for tag, attributes in Elements(reply.text).tags if tag == "script"]
-    assert [script["type"] for script in scripts] == ["module"]
+    assert {script["type"] for script in scripts} == {"module"}
+    assert all((script["src"] or "").startswith("/static/") for script in scripts)
     assert ATTACK not in reply.text
     assert f'<html lang="{language}">' in reply.text
 
