@@ -172,7 +172,9 @@ class _Writer:
             step, earlier = state.run.steps[name], before.run.steps.get(name)
             if earlier is None or not earlier.active or step.count != earlier.count:
                 self._activated[name] = self._now
-        for key, association in state.run.associations.items():
+        changed = (key for kind, key in state.run.touched if kind == "action" and key in state.run.associations)
+        for key in changed:
+            association = state.run.associations[key]
             earlier_one = before.run.associations.get(key)
             if earlier_one is None or earlier_one.attempt != association.attempt or _begins(earlier_one, association):
                 self._armed[key.latest] = self._now
