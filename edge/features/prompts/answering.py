@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 
 class Person(Struct, frozen=True):
-    """A person who answers: `role` is None where the gateway has not checked who it is, as for a button or the MES."""
+    """A person who answers: `role` is None where the gateway has not checked who it is, as for the MES."""
 
     name: str
     role: Role | None = None
@@ -149,7 +149,7 @@ def _require(found: OpenPrompt, person: Person) -> None:
         raise Refused(
             "no_login",
             Text.of("the prompt asks for a person who has logged in"),
-            "Answer it at the station page, at the command line or over OPC UA.",
+            "Answer it at the station page or at the command line.",
         )
     if person.role < found.prompt.lowest_role:
         needed = found.prompt.lowest_role.name.lower()
@@ -179,7 +179,7 @@ def unknown_prompt(prompt: str) -> Refused:
 
 
 class Prompts:
-    """The prompts of this gateway's scopes, for the page, the MES, OPC UA, buttons and readers."""
+    """The prompts of this gateway's scopes, for the page, the MES and sidecars."""
 
     def __init__(
         self,

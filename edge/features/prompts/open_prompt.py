@@ -111,7 +111,7 @@ class PublicField(Struct, frozen=True, kw_only=True):
 class PublicPrompt(Struct, frozen=True, kw_only=True):
     """An open prompt as `--json`, the HTTP API and the MES have it, in the language of the reader.
 
-    `kind` is `confirm`, `choose` or `enter`. `needs_login` says that no button, code or MES may answer it. `first_by`
+    `kind` is `confirm`, `choose` or `enter`. `needs_login` says that the MES may not answer it. `first_by`
     has answered, and a second person must answer the same until `first_until`.
     """
 

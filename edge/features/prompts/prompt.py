@@ -86,7 +86,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def needs_login(self) -> bool:
-        """Whether only a person who has logged in may answer: not a button, a scanned code or the MES."""
+        """Whether only a person who has logged in may answer: not the MES or a sidecar."""
         return bool(self.role or self.second_person or self.sign)
 
     @property

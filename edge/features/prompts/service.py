@@ -1,4 +1,4 @@
-"""Opens prompts: what the kind `operator` needs, and the port by which the page and OPC UA read and answer them."""
+"""Opens prompts: what the kind `operator` needs, and the port by which the page and the MES read and answer them."""
 
 from contextlib import AsyncExitStack
 
