@@ -80,6 +80,7 @@ def test_steps_are_those_of_make_check() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", FEATURES)
 def test_project_without_a_feature_is_green(tmp_path: Path, name: str) -> None:
     write_copy(tmp_path, name)
