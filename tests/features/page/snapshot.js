@@ -7,7 +7,9 @@
   const body = document.body.cloneNode(true);
   for (const each of body.querySelectorAll("dialog, script, footer, [hidden], .skip")) each.remove();
   for (const image of body.querySelectorAll("img")) {
-    const text = await (await fetch(image.src)).text();
+    // The chart that follows its step is drawn from memory, which the page may not fetch.
+    const source = image.src.startsWith("blob:") ? image.closest("[data-chart]").dataset.chart : image.src;
+    const text = await (await fetch(source)).text();
     image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
     for (const name of ["data-picture", "loading"]) image.removeAttribute(name);
   }
