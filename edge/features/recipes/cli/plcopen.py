@@ -57,7 +57,7 @@ def import_recipe(file: Path, pou: str, map_file: Path | None, *, defaults: bool
 @click.command(epilog="Example: edge recipes export rear-axle.json --plcopen -o rear-axle.xml")
 @click.argument("recipe", type=FILE, required=False)
 @click.option("--stored", metavar="ID", help="The recipe of this Work Master in the store, in place of RECIPE.")
-@click.option("--plcopen", is_flag=True, required=True, help="As a chart of PLCopen TC6 XML 2.01.")
+@click.option("--plcopen", is_flag=True, required=True, expose_value=False, help="As a chart of PLCopen TC6 XML 2.01.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write a file.")
 @scope_option
 @settings_option
@@ -67,8 +67,6 @@ def export(
     output: Path | None,
     scope: str | None,
     settings_file: Path | None,
-    *,
-    plcopen: bool,  # noqa: ARG001
 ) -> None:
     """Write a recipe as a file of another tool.
 

@@ -190,7 +190,7 @@ def _name(path: tuple[str | int, ...], steps: Mapping[str, str], variables: Mapp
             raise _NoFormError
 
 
-def _literal(value: bool | float | str) -> tuple[str, int]:  # noqa: FBT001
+def _literal(value: float | str) -> tuple[str, int]:
     match value:
         case bool():
             return ("TRUE" if value else "FALSE"), _ATOM
