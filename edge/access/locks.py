@@ -159,7 +159,7 @@ async def hold_lock(
                 return plan
 
     async def renew() -> None:
-        with renewal(f"the lock of {kind} {object_id}"):
+        with renewal(Text.of("the lock of {kind} {object_id}", kind=kind.text, object_id=object_id)):
             plan = await attempt()
         if not plan.is_held:
             logger.error("lock lost", kind=kind, object=object_id, holder=plan.holder)
@@ -191,10 +191,15 @@ async def delete_locks(
         if alive and not force:
             first = alive[0]
             owner = first.lock.holder.owner if first.lock else ""
-            message = f"{owner!r} holds the lock of {first.kind} {first.object_id!r} and is alive"
+            message = Text.of(
+                "{owner!r} holds the lock of {kind} {object_id!r} and is alive.",
+                owner=owner,
+                kind=first.kind.text,
+                object_id=first.object_id,
+            )
             raise Refused(
                 "locked",
-                Text.of("{message}.", message=message),
+                message,
                 "Wait for its end, or use --force when you know that it is gone.",
             )
         parts = [locks.save(store.keys, stored_lock, _without_holder(stored_lock.lock, now)) for stored_lock in found]

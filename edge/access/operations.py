@@ -297,7 +297,7 @@ class OperationRunner:
 
         async def renew() -> None:
             progress, text = latest[0]
-            with renewal(f"the lease of operation {operation.id}"):
+            with renewal(Text.of("the lease of operation {id}", id=operation.id)):
                 after = await self._save(
                     operation.id, Renew(operation.owner, await self._now() + self._lease_ms, text), progress
                 )

@@ -296,7 +296,7 @@ def _find_one(which: str, directory: Path) -> Sequence[CertificateFile]:
     _require_access(directory)
     files = find_certificates([directory], which)
     if len({entry.certificate for entry in files}) != 1:
-        what = "more than one certificate" if files else "no certificate"
+        what = Text.of("more than one certificate") if files else Text.of("no certificate")
         raise Refused(
             "certificate",
             Text.of(

@@ -67,8 +67,12 @@ def new_password(name: str, *, from_stdin: bool) -> str:
     else:
         secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
     if len(secret) not in PASSWORD_LENGTH:
-        bounds = f"between {PASSWORD_LENGTH[0]} and {PASSWORD_LENGTH[-1]} characters"
-        raise Refused("user", Text.of("a password must have {bounds}", bounds=bounds), "Choose another password.")
+        problem = Text.of(
+            "a password must have between {least} and {most} characters",
+            least=PASSWORD_LENGTH[0],
+            most=PASSWORD_LENGTH[-1],
+        )
+        raise Refused("user", problem, "Choose another password.")
     return secret
 
 

@@ -19,7 +19,7 @@ def validate_identifiers(command: Command, names: Iterable[str]) -> None:
     for name in names:
         value = command.parameters.get(name)
         if value is not None and not isinstance(value, str):
-            raise _not_a_text(f"the parameter {name}", value)
+            raise _not_a_text(Text.of("the parameter {name}", name=name), value)
 
 
 def validate_named_identifiers(command: Command, name: str) -> None:
@@ -31,10 +31,10 @@ def validate_named_identifiers(command: Command, name: str) -> None:
         )
     for member, value in found.items():
         if isinstance(value, bool) or not isinstance(value, str | int | None):
-            raise _not_a_text(f"{member} of the parameter {name}", value)
+            raise _not_a_text(Text.of("{member} of the parameter {name}", member=member, name=name), value)
 
 
-def _not_a_text(subject: str, value: object) -> Refused:
+def _not_a_text(subject: Text, value: object) -> Refused:
     return Refused(
         "parameters",
         Text.of("{subject} has to be a text, not {value:.100}", subject=subject, value=repr(value)),

@@ -371,7 +371,7 @@ class MqttEquipment:
 
     async def fail_command(self, message: Message, error: Exception) -> None:
         """End the command whose answer caused a defect in this software: no other answer will come."""
-        refusal = _defect("the answer", error)
+        refusal = _defect(Text.of("the answer"), error)
         await self._lose_answer(message, refusal, refusal.text)
 
     async def _lose_answer(self, message: Message, refusal: Refused, reason: Text) -> None:
@@ -389,7 +389,7 @@ class MqttEquipment:
 
     async def refuse_event(self, message: Message, error: Exception) -> None:
         """Refuse an event that caused a defect in this software."""
-        await self._refuse(message, _defect("the event", error))
+        await self._refuse(message, _defect(Text.of("the event"), error))
 
     async def handle_event(self, message: Message) -> None:
         """Handle a message from the events or the data topic; reply to a request for work."""
@@ -552,7 +552,7 @@ class MqttEquipment:
             await self._session.answer(message, refusal_answer(message, refusal, self._source))
 
 
-def _defect(what: str, error: Exception) -> Refused:
+def _defect(what: Text, error: Exception) -> Refused:
     return Refused(
         "internal", Text.of("{what} met a defect of this software: {name}", what=what, name=type(error).__name__)
     )

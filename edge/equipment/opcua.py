@@ -57,11 +57,11 @@ def open_opcua_equipment(
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)
 
 
-async def find_single_instance(session: ClientSession, of: TypeName, what: str) -> Node:
+async def find_single_instance(session: ClientSession, of: TypeName, what: Text) -> Node:
     """Return the only object of a type on a server. Raises Refused(`unknown_node`) when there is none, or several."""
     systems = await session.instances(of)
     if len(systems) != 1:
-        found = ", ".join(system.path for system in systems) or "none"
+        found = ", ".join(system.path for system in systems) or Text.of("none")
         raise Refused(
             "unknown_node",
             Text.of("{url} should have one {what}, and has {found}", url=session.url, what=what, found=found),

@@ -56,7 +56,7 @@ class MqttStream(asyncio.Protocol):
         on_publish: OnPacket,
         on_puback: OnPacket,
         on_control: Callable[[bytes], None],
-        on_lost: Callable[[str], None],
+        on_lost: Callable[[str | Text], None],
     ) -> None:
         self._on_publish = on_publish
         self._on_puback = on_puback
@@ -91,12 +91,12 @@ class MqttStream(asyncio.Protocol):
             start = end
         del buffer[:start]
         if len(buffer) > LENGTH_BYTES and _find_length(buffer, 0) is None:
-            self._on_lost("a packet with a length that does not end")
+            self._on_lost(Text.of("a packet with a length that does not end"))
 
     def connection_lost(self, error: Exception | None) -> None:
         """Report the end of the connection."""
         self._writable.set()
-        self._on_lost(str(error) if error else "the broker has closed the connection")
+        self._on_lost(str(error) if error else Text.of("the broker has closed the connection"))
 
     def pause_writing(self) -> None:
         """Pause publishing: the broker does not read."""
@@ -262,7 +262,7 @@ class Connection:
         self.has_session = False
         """Whether the broker has kept our session: unacknowledged messages come again. Without it their packet ids are
         those of other messages."""
-        self._lost: str | None = None
+        self._lost: str | Text | None = None
         self._keepalive: asyncio.TimerHandle | None = None
         self._paho.on_connect = self._on_connect
         self._paho.on_disconnect = lambda _client, _data, _flags, reason, _properties: self._on_lost(str(reason))
@@ -285,7 +285,13 @@ class Connection:
         self._check_keepalive()
         connack = await self._connack
         if self._lost is not None:
-            raise self._unavailable(f"accepted the connection and ended it at once: {self._lost}")
+            raise Unavailable(
+                Text.of(
+                    "the MQTT broker at {address} accepted the connection and ended it at once: {reason}",
+                    address=self._address,
+                    reason=self._lost,
+                )
+            )
         self._largest_packet = getattr(connack, "MaximumPacketSize", math.inf)
         self._in_flight = asyncio.Semaphore(min(getattr(connack, "ReceiveMaximum", 100), 100))
 
@@ -306,7 +312,13 @@ class Connection:
             async with asyncio.timeout(self._answer_s):
                 return await (await self.start(message)).confirmed()
         except TimeoutError:
-            raise self._unavailable(f"did not confirm a publish to {message.topic!r}") from None
+            raise Unavailable(
+                Text.of(
+                    "the MQTT broker at {address} did not confirm a publish to {topic!r}",
+                    address=self._address,
+                    topic=message.topic,
+                )
+            ) from None
 
     @property
     def _must_wait(self) -> bool:
@@ -323,7 +335,13 @@ class Connection:
                 async with asyncio.timeout(self._answer_s):
                     await self._take_place()
             except TimeoutError:
-                raise self._unavailable(f"had no room for a publish to {message.topic!r} in time") from None
+                raise Unavailable(
+                    Text.of(
+                        "the MQTT broker at {address} had no room for a publish to {topic!r} in time",
+                        address=self._address,
+                        topic=message.topic,
+                    )
+                ) from None
         else:
             await self._take_place()
         packet_id = self._next_packet_id()
@@ -360,7 +378,13 @@ class Connection:
             )
             raise Refused("too_large", problem, "Raise the broker's max_packet_size.")
         if self._lost is not None:
-            raise self._unavailable(f"cannot publish to {topic!r}: {self._lost}")
+            problem = Text.of(
+                "the MQTT broker at {address} cannot publish to {topic!r}: {reason}",
+                address=self._address,
+                topic=topic,
+                reason=self._lost,
+            )
+            raise Unavailable(problem)
         self.stream.write(packet)
 
     async def subscribe(self, topic_filter: str) -> str | None:
@@ -394,23 +418,30 @@ class Connection:
 
     async def _subscribe(self, topic_filter: str, options: SubscribeOptions) -> str | None:
         code, packet_id = self._paho.subscribe(topic_filter, options=options)
-        reasons = await self._answer(code, packet_id, f"the subscription to {topic_filter!r}")
+        reasons = await self._answer(code, packet_id, Text.of("the subscription to {topic!r}", topic=topic_filter))
         refusals = [str(reason) for reason in reasons if reason.is_failure]
         return refusals[0] if refusals else None
 
     async def unsubscribe(self, topic_filter: str) -> None:
         """Unsubscribe; raises Unavailable when the broker does not confirm."""
         code, packet_id = self._paho.unsubscribe(topic_filter)
-        await self._answer(code, packet_id, f"the end of the subscription to {topic_filter!r}")
+        await self._answer(code, packet_id, Text.of("the end of the subscription to {topic!r}", topic=topic_filter))
 
-    async def _answer(self, code: int, packet_id: int | None, what: str) -> list[ReasonCode]:
+    async def _answer(self, code: int, packet_id: int | None, what: Text) -> list[ReasonCode]:
         if code or packet_id is None or self._lost is not None:
-            raise self._unavailable(f"did not confirm {what}: {self._lost or error_string(code)}")
+            problem = Text.of(
+                "the MQTT broker at {address} did not confirm {what}: {reason}",
+                address=self._address,
+                what=what,
+                reason=self._lost or error_string(code),
+            )
+            raise Unavailable(problem)
         answer = self._confirmations.expect(packet_id)
         try:
             reasons: list[ReasonCode] = await answer
         except TimeoutError:
-            raise self._unavailable(f"did not confirm {what}") from None
+            problem = Text.of("the MQTT broker at {address} did not confirm {what}", address=self._address, what=what)
+            raise Unavailable(problem) from None
         finally:
             self._confirmations.drop(packet_id)
         return reasons
@@ -421,7 +452,9 @@ class Connection:
             while self._received.waiting:
                 yield self._received.take()
             if self._lost is not None:
-                raise self._unavailable(f"is gone: {self._lost}")
+                raise Unavailable(
+                    Text.of("the MQTT broker at {address} is gone: {reason}", address=self._address, reason=self._lost)
+                )
             await self._received.wait()
 
     def acknowledge(self, packet_id: int) -> bool:
@@ -450,7 +483,7 @@ class Connection:
         if self._lost is None:
             self._paho.disconnect(reasoncode=self._end)
         self.stream.close()
-        self._on_lost("we have closed the connection")
+        self._on_lost(Text.of("we have closed the connection"))
         # One turn of the loop: DISCONNECT is sent before the socket is closed.
         await asyncio.sleep(0)
 
@@ -483,7 +516,7 @@ class Connection:
         except MalformedPublish as error:
             logger.warning("mqtt message malformed", broker=self._address, reason=error.message)
             if error.packet_id is None:
-                self._on_lost(f"it sent a malformed message: {error.message}")
+                self._on_lost(Text.of("it sent a malformed message: {reason}", reason=error))
             elif error.packet_id:
                 # A PUBACK with a failure code: the broker does not send the message again.
                 self.stream.write(b"\x40\x03" + error.packet_id.to_bytes(2, "big") + _PAYLOAD_INVALID)
@@ -518,7 +551,7 @@ class Connection:
         self._paho.loop_read()
         if self._ending and packet == _PINGRESP:
             self._paho.disconnect()
-            self._on_lost("we have closed it, so that the broker sends the postponed messages again")
+            self._on_lost(Text.of("we have closed it, so that the broker sends the postponed messages again"))
 
     def _check_keepalive(self) -> None:
         # On whole seconds, as the periodic tasks: an idle gateway wakes rarely.
@@ -527,7 +560,7 @@ class Connection:
         )
         self._paho.loop_misc()
 
-    def _on_lost(self, reason: str) -> None:
+    def _on_lost(self, reason: str | Text) -> None:
         if self._lost is not None:
             return
         self._lost = reason
@@ -540,9 +573,6 @@ class Connection:
             self._connack.set_exception(error)
             # Its caller may have been cancelled.
             self._connack.exception()
-
-    def _unavailable(self, what: str, advice: str = "") -> Unavailable:
-        return Unavailable(Text.of("the MQTT broker at {address} {what}", address=self._address, what=what), advice)
 
 
 @asynccontextmanager

@@ -137,7 +137,7 @@ class ClientSession:
                 # Several references may have the same target: it counts once.
                 fitting = {child.NodeId: child.BrowseName for child in children if child.BrowseName.Name == name}
                 if len(fitting) != 1:
-                    what = "is ambiguous" if fitting else "is not there"
+                    what = Text.of("is ambiguous") if fitting else Text.of("is not there")
                     raise Refused(
                         "unknown_node",
                         Text.of("{path}/{name} {what} on {url}", path=path, name=name, what=what, url=self.url),

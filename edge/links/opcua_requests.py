@@ -91,7 +91,7 @@ _FAULTS = (
 
 
 @contextmanager
-def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[None]:
+def translate_errors(failure: Text, advice: str = "Is it running?") -> Iterator[None]:
     """Raise Unavailable, as "{failure}: {reason}", when the network or the server fails inside the block.
 
     Raise Refused(`too_large`) for an answer beyond the size limit: the connection is open, other requests work.
@@ -109,7 +109,8 @@ def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[N
         )
         raise Refused("too_large", declined) from error
     except (OSError, ua.UaError) as error:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        is_late = isinstance(error, TimeoutError)
+        reason = Text.of("no answer in time") if is_late else str(error) or type(error).__name__
         raise ConnectionFailed(
             _fault_of(error), Text.of("{failure}: {reason}", failure=failure, reason=reason), advice
         ) from error
@@ -122,4 +123,4 @@ def _fault_of(error: Exception) -> ConnectionFault:
 
 def serving(url: str) -> AbstractContextManager[None]:
     """Return a context in which each error means that a server does not serve us."""
-    return translate_errors(f"the OPC UA server {url} does not serve us")
+    return translate_errors(Text.of("the OPC UA server {url} does not serve us", url=url))

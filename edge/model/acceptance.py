@@ -53,7 +53,7 @@ class JobAcceptance(msgspec.Struct, frozen=True):
     max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 
 
-def validate_id(what: str, text: str) -> Iterator[Text]:
+def validate_id(what: str | Text, text: str) -> Iterator[Text]:
     """Yield the faults of the id of a job order or work master."""
     if not text:
         yield Text.of("{what} is empty", what=what)
@@ -70,10 +70,10 @@ def validate_order(order: JobOrder) -> list[Text]:
     faults = list(validate_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
         faults.append(Text("Priority is not an Int16"))
-    return [*faults, *validate_size("the job order", order)]
+    return [*faults, *validate_size(Text.of("the job order"), order)]
 
 
-def validate_size(what: str, data: msgspec.Struct) -> Iterator[Text]:
+def validate_size(what: str | Text, data: msgspec.Struct) -> Iterator[Text]:
     """Yield the faults of a structure that is too large to be stored and listed with a thousand others."""
     level: list[object] = [data]
     for _ in range(MAX_NESTING + 1):

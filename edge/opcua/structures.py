@@ -234,10 +234,12 @@ class Structures:
         """
         kind = definition.StructureType
         if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
-            what = f"{type_id.to_string()} is a {kind.name}"
-            raise Refused(
-                "unreadable", Text.of("{what}: only structures with fixed or optional fields can be read", what=what)
+            problem = Text.of(
+                "{type} is a {kind}: only structures with fixed or optional fields can be read",
+                type=type_id.to_string(),
+                kind=kind.name,
             )
+            raise Refused("unreadable", problem)
         if depth > MAX_DEPTH:
             raise Refused(
                 "unreadable", Text.of("there is no end of what {string} is derived from", string=type_id.to_string())

@@ -122,7 +122,7 @@ class Instance:
         await poll_store(self._store.defects, "lease", self._keep_and_look, LOOK_EVERY_S)
 
     async def _keep_and_look(self) -> None:
-        with renewal("the lease of the gateway"):
+        with renewal(Text.of("the lease of the gateway")):
             await self._keep()
         if self.lease_held.is_open:
             await self._look()

@@ -12,7 +12,7 @@ from edge.foundation.text import Text
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
 from edge.model.isa95 import ReleasedStop, ReturnStatus
 from edge.sfc.intervention import awaits_second, person_of
-from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson
+from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson, kind_text
 from edge.station.decision import RESOLVE, Decision, NotAllowed
 from edge.station.job_call import CallAnswer
 from edge.station.runs import NoRun, Runs
@@ -80,7 +80,9 @@ def _with_second(request: InterventionRequest, second: Mapping[str, int]) -> Res
         return signal
     if person_of(signal.by) in _NAMELESS:
         raise Refused(
-            "no_login", Text.of("{kind} needs two people, and this one has no name", kind=kind), "Log in as a user."
+            "no_login",
+            Text.of("{kind} needs two people, and this one has no name", kind=kind_text(signal.kind)),
+            "Log in as a user.",
         )
     return replace(signal, second=SecondPerson(second[kind], request.has_login))
 
@@ -168,7 +170,7 @@ async def release(
             if _is_asked_for(command, type_ids, request)
         ]
         if not safing_commands:
-            what = f"command {request.command_id!r}" if request.command_id else request.equipment
+            what = Text.of("command {id!r}", id=request.command_id) if request.command_id else request.equipment
             advice = "List them: edge equipment list. The gateway repeats a disable until the controller confirms it."
             raise Refused("nothing_open", Text.of("no stop or reset of {what} is open", what=what), advice)
         answer = tuple(
@@ -205,7 +207,7 @@ def _validated(equipment: Mapping[str, Collection[str]], request: ReleaseRequest
             ),
         )
     if request.equipment not in equipment:
-        known = ", ".join(sorted(equipment)) or "none"
+        known = ", ".join(sorted(equipment)) or Text.of("none")
         raise Refused(
             "unknown_equipment",
             Text.of("the settings have no equipment {equipment!r}", equipment=request.equipment),

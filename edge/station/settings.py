@@ -237,7 +237,9 @@ class StationSettings:
     ) -> tuple[Commit, tuple[str, ...]]:
         keys = self._store.keys
         if what is SettingsMethod.DELETE:
-            named = [master.id for master in masters if not any(validate_id("the Work Master's ID", master.id))]
+            named = [
+                master.id for master in masters if not any(validate_id(Text.of("the Work Master's ID"), master.id))
+            ]
             users = await self._jobs_naming(scope, frozenset(named))
             return await resources.plan_removal(self._store, scope, named), users
         if faults := [fault for master in masters for fault in faults_of_work_master(master, self._recipe_checks)]:
@@ -316,9 +318,11 @@ def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | Physi
 
 def faults_of_work_master(master: WorkMaster, checks: Sequence[RecipeCheck] = ()) -> Sequence[str | Text]:
     """Return all faults of a Work Master, those of its recipe included; log the warnings of the recipe."""
-    faults: list[str | Text] = [*validate_id("the Work Master's ID", master.id)]
+    faults: list[str | Text] = [*validate_id(Text.of("the Work Master's ID"), master.id)]
     # The recipe has its own limits, and OPC UA does not show it.
-    faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
+    faults += validate_size(
+        Text.of("{id}: the Work Master", id=master.id[:MAX_ID_LENGTH]), msgspec.structs.replace(master, data=None)
+    )
     if is_recipe_schema(master.dataschema):
         compiled = compile_recipe(master.data, checks=checks)
         if isinstance(compiled, RejectedRecipe):

@@ -226,7 +226,7 @@ async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str
 
 
 @contextmanager
-def renewal(lease: str) -> Iterator[None]:
+def renewal(lease: Text) -> Iterator[None]:
     """Raise RenewalError for a defect in the block, which renews a lease: `poll_store` ends then.
 
     Work that continues without its lease would be done twice.

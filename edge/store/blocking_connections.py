@@ -114,7 +114,8 @@ class Subscriptions:
                 (reply,) = await pipeline.call(pack_command(("SUBSCRIBE", channel)) + pack_command(("PING",)), 1)
         except OSError as error:
             raise Unavailable(
-                Text.of("Redis does not answer: {reason}", reason=str(error) or "no reply in time"), ADVICE_START
+                Text.of("Redis does not answer: {reason}", reason=str(error) or Text.of("no reply in time")),
+                ADVICE_START,
             ) from error
         if isinstance(reply, ReplyError):
             raise error_of_reply(str(reply))

@@ -112,7 +112,7 @@ class Store:
         """What the jobs' clock is ahead of the clock of the server's host, in milliseconds."""
         return 0 if self.ha is None or self.ha.generation.expected is None else self.ha.generation.expected.clock_ms
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str | Text) -> None:
         """End this store for ever: all connections close, and every call raises Unavailable."""
         if self.over.is_set():
             return
@@ -182,8 +182,8 @@ class Store:
     async def _confirm_result(self, ha: HighAvailability, result: CommitResult) -> None:
         """Raise Unavailable for a result in another generation, without its replicas, or by an unconfirmed primary."""
         if isinstance(result, Stale) and ha.generation.is_guarded_by(result.key):
-            self.end("another generation of the store has begun")
-            raise Unavailable("another generation of the store has begun", _OVER_ADVICE)
+            self.end(Text.of("another generation of the store has begun"))
+            raise Unavailable(Text.of("another generation of the store has begun"), _OVER_ADVICE)
         if ha.replication.is_required:
             await ha.replication.confirm()
         ha.fence.require()

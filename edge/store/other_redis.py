@@ -47,7 +47,7 @@ def _translate(error: Exception) -> EdgeError:
             return error_of_reply(f"{code} {reply}")
     if isinstance(reply, exceptions.ConnectionError | exceptions.TimeoutError | exceptions.InvalidResponse | OSError):
         return Unavailable(
-            Text.of("Redis does not answer: {reply}", reply=str(reply) or "no reply in time"), ADVICE_START
+            Text.of("Redis does not answer: {reply}", reply=str(reply) or Text.of("no reply in time")), ADVICE_START
         )
     return error_of_reply(str(reply))
 

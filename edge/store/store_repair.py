@@ -133,7 +133,7 @@ _CHECK_WITHIN_S = 300.0
 _MOST_KEPT = 3
 _SNAPSHOTS = (b"REDIS", b"VALKEY")
 """How a snapshot begins; a base file may be one, or have commands."""
-_PAGE = "The page store-repair.md says the way back for each case."
+_PAGE = Text.of("The page store-repair.md says the way back for each case.")
 
 
 class RepairReport(Struct, frozen=True, kw_only=True):
@@ -303,7 +303,7 @@ def _check(files: Sequence[Path], program: Path, content: bytes) -> None:
                 message = Text.of(
                     "{parent} is damaged: {lines}",
                     parent=last.parent / file.name,
-                    lines=lines[-1] if lines else "the check failed",
+                    lines=lines[-1] if lines else Text.of("the check failed"),
                 )
                 raise Refused(
                     "damaged", message, Text.of("It is not repaired, since that could lose jobs. {page}", page=_PAGE)

@@ -28,7 +28,7 @@ FIRST_PRIORITY: Final = 1
 """Sentinel prefers a replica of this priority to any other."""
 _MOST_MISSING_BYTES: Final = 1_000_000
 """What a replica may lack: with more, the pause of the writes would last."""
-_STATUS: Final = "See: edge store status"
+_STATUS: Final = Text.of("See: edge store status")
 _REPAIR: Final = Text.of("Repair it, or name another replica with --to. {status}", status=_STATUS)
 
 
@@ -57,7 +57,7 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
     if state.fence is None:
         raise Refused(KIND, "[redis] url names a single server.", "A switch-over needs a replica and Sentinel.")
     if state.fence.reason or state.primary is None or state.primary.error:
-        reason = state.fence.reason or (state.primary.error if state.primary else "no primary is known")
+        reason = state.fence.reason or (state.primary.error if state.primary else Text.of("no primary is known"))
         raise Refused(
             KIND,
             Text.of("the primary is not confirmed: {reason}.", reason=reason),
@@ -67,7 +67,7 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
         raise Refused(KIND, Text.of("{to} is the primary already.", to=to), _STATUS)
     promotable = [replica for replica in state.replicas if replica.priority > 0]
     if to and to not in {replica_state.address for replica_state in promotable}:
-        names = ", ".join(replica_state.address for replica_state in promotable) or "none"
+        names = ", ".join(replica_state.address for replica_state in promotable) or Text.of("none")
         raise Refused(
             KIND,
             Text.of("{to} is not a replica that can be promoted.", to=to),
@@ -481,7 +481,11 @@ class _Line:
             self._report(f"{former} is a replica of {new}")
 
     async def _until(
-        self, condition: Callable[[], Awaitable[bool]], within_s: float, problem: str, advice: str = _STATUS
+        self,
+        condition: Callable[[], Awaitable[bool]],
+        within_s: float,
+        problem: str | Text,
+        advice: str | Text = _STATUS,
     ) -> None:
         """Wait until a condition holds. Raises Unavailable with the problem after `within_s`."""
         until = self._now() + within_s

@@ -257,7 +257,7 @@ class JobMethodService(MethodService):
             source=_SOURCE,
             event_id=str(uuid.uuid4()),
             languages=LOCALES.get(),
-            by=Text.of("{user} over OPC UA", user=CALLER.get().name or "anonymous"),
+            by=Text.of("{user} over OPC UA", user=CALLER.get().name or Text.of("anonymous")),
         )
         answer = await self._services.jobs.call(job_call)
         if self.refresh is not None and answer.status is ReturnStatus.NO_ERROR:

@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 
+from tests.architecture.fragments import fragments, has_english_word
 from tests.architecture.sources import ROOT
 from tests.architecture.texts import CATALOGUES, catalogue, languages, missing, names_in, origins
 
@@ -30,6 +31,25 @@ def test_values_of_a_text_are_the_places_of_its_id() -> None:
         if origin.values is not None and origin.values != names_in(origin.id)
     ]
     assert wrong == []
+
+
+def test_no_value_of_a_text_is_an_english_fragment() -> None:
+    """Make a fragment a nested `Text`, or state the whole sentence for each case."""
+    assert [f"{path}:{line} {constant!r}" for path, line, constant in fragments()] == []
+
+
+@pytest.mark.parametrize(
+    ("constant", "is_fragment"),
+    [
+        ("no answer in {} s", True),
+        ("its result", True),
+        ("none", True),
+        ("max_message_bytes", False),
+        ("{} min {} s", False),
+    ],
+)
+def test_fragments_are_told_from_identifiers(constant: str, *, is_fragment: bool) -> None:
+    assert has_english_word(constant) is is_fragment
 
 
 def test_lines_for_a_new_language_are_toml_with_every_id() -> None:

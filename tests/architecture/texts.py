@@ -10,7 +10,7 @@ import ast
 import string
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -73,7 +73,7 @@ class Module:
         self.path = path
         self.tree = syntax(path)
         self.imports = dict(_imports(self.tree))
-        self.constants = _assigned(self.tree.body)
+        self.constants = assigned(self.tree.body)
         self.supers = dict(_supers(self.tree))
 
     def origins(self) -> Iterator[Origin]:
@@ -84,8 +84,8 @@ class Module:
         """Yield the ids of a module or function; `outer` are the values of the names around it."""
         names, returned = outer, None
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-            names, returned = {**outer, **_assigned(scope.body)}, scope.returns
-        for node in _nodes_of(scope):
+            names, returned = {**outer, **assigned(scope.body)}, scope.returns
+        for node in nodes_of(scope):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from self._in_scope(node, names)
             elif isinstance(node, ast.Call):
@@ -115,7 +115,7 @@ class Module:
     def _of_arguments(
         self, call: ast.Call, signature: Signature, names: Mapping[str, list[ast.expr]]
     ) -> Iterator[Origin]:
-        for parameter, argument in _arguments(call, signature):
+        for parameter, argument in arguments_of(call, signature.parameters):
             if parameter in signature.texts:
                 yield from self._of_values(argument, names)
 
@@ -146,7 +146,7 @@ class Module:
                     yield from self._constants_in(assigned, {name: []})
             case ast.Name(id=name) if name in self.imports:
                 module, original = self.imports[name]
-                for assigned in _constants_of(module).get(original, []):
+                for assigned in constants_of(module).get(original, []):
                     yield from self._constants_in(assigned, {name: []})
             case _:
                 pass
@@ -159,7 +159,7 @@ class Module:
 
     def meaning(self, name: str) -> tuple[str, str]:
         """Return the module and the name there of a name."""
-        return self.imports.get(name, (_dotted(self.path), name))
+        return self.imports.get(name, (dotted(self.path), name))
 
 
 @cache
@@ -170,7 +170,7 @@ def signatures() -> Mapping[tuple[str, str], Signature]:
     for path in modules():
         module = Module(path)
         for node in ast.walk(module.tree):
-            key = (_dotted(path), getattr(node, "name", ""))
+            key = (dotted(path), getattr(node, "name", ""))
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__init__":
                 _add(found, key, module, _parameters(node))
             elif isinstance(node, ast.ClassDef):
@@ -211,8 +211,9 @@ def _fields(class_: ast.ClassDef) -> Mapping[str, ast.expr | None]:
     }
 
 
-def _arguments(call: ast.Call, signature: Signature) -> Iterator[tuple[str, ast.expr]]:
-    yield from zip(signature.parameters, call.args, strict=False)
+def arguments_of(call: ast.Call, parameters: Sequence[str]) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the arguments of a call with the names of their parameters."""
+    yield from zip(parameters, call.args, strict=False)
     yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
 
 
@@ -223,19 +224,19 @@ def _supers(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
             yield from ((node, class_.bases[0].id) for node in ast.walk(class_) if isinstance(node, ast.Call))
 
 
-def _nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
+def nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes below a scope; of an inner function only itself."""
     for node in ast.iter_child_nodes(scope):
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _nodes_of(node)
+            yield from nodes_of(node)
 
 
-def _assigned(body: list[ast.stmt]) -> dict[str, list[ast.expr]]:
+def assigned(body: list[ast.stmt]) -> dict[str, list[ast.expr]]:
     """Return the values that names get in a body."""
     found: dict[str, list[ast.expr]] = {}
     for statement in body:
-        inner = () if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) else _nodes_of(statement)
+        inner = () if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) else nodes_of(statement)
         for node in (statement, *inner):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value):
@@ -252,9 +253,10 @@ def _assigned(body: list[ast.stmt]) -> dict[str, list[ast.expr]]:
 
 
 @cache
-def _constants_of(module: str) -> Mapping[str, list[ast.expr]]:
+def constants_of(module: str) -> Mapping[str, list[ast.expr]]:
+    """Return the values that names get in a module; none for one that is not ours."""
     path = Path(*module.split(".")).with_suffix(".py")
-    return _assigned(syntax(path).body) if path in modules() else {}
+    return assigned(syntax(path).body) if path in modules() else {}
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -264,7 +266,8 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
                 yield alias.asname or alias.name, (node.module, alias.name)
 
 
-def _dotted(path: Path) -> str:
+def dotted(path: Path) -> str:
+    """Return the name of a module."""
     return ".".join(path.with_suffix("").parts)
 
 

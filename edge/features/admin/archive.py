@@ -97,10 +97,10 @@ def read_archive(file: Path, max_bytes: int = MAX_BYTES) -> tuple[Manifest, dict
     contents = read_members(file, max_bytes)
     manifest = _manifest(file, contents.pop(MANIFEST, b""))
     if manifest.members.keys() != contents.keys():
-        raise _refused(file, "its members differ from its manifest")
+        raise _refused(file, Text.of("its members differ from its manifest"))
     for name, content in contents.items():
         if sha256(content) != manifest.members[name].sha256:
-            raise _refused(file, f"{name} does not match its manifest")
+            raise _refused(file, Text.of("{name} does not match its manifest", name=name))
     return manifest, contents
 
 
@@ -116,7 +116,7 @@ def _manifest(file: Path, content: bytes) -> Manifest:
             )
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.DecodeError as error:
-        raise _refused(file, f"its manifest cannot be read: {error}") from error
+        raise _refused(file, Text.of("its manifest cannot be read: {reason}", reason=error)) from error
 
 
 def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
@@ -141,11 +141,13 @@ def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
                     or not _NAME.fullmatch(tar_info.name)
                     or tar_info.name in contents
                 ):
-                    raise _refused(file, f"it contains {tar_info.name!r}, which is not part of a backup")
+                    raise _refused(
+                        file, Text.of("it contains {name!r}, which is not part of a backup", name=tar_info.name)
+                    )
                 found = tar.extractfile(tar_info)
                 contents[tar_info.name] = found.read() if found else b""
     except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError) as error:
-        raise _refused(file, f"it is not an archive: {error}") from error
+        raise _refused(file, Text.of("it is not an archive: {reason}", reason=error)) from error
     except OSError as error:
         raise Unavailable(
             Text.of("{file} cannot be read: {reason}", file=file, reason=error.strerror), "Name an existing backup."
@@ -153,5 +155,5 @@ def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
     return contents
 
 
-def _refused(file: Path, reason: str) -> Refused:
+def _refused(file: Path, reason: Text) -> Refused:
     return Refused("archive", Text.of("{file} cannot be used: {reason}", file=file, reason=reason), _ADVICE)

@@ -110,7 +110,7 @@ def detect(computer: Computer, boards: Mapping[str, Board]) -> str:
     """Return the name of the board with the best matching rule. Raises Refused when none matches."""
     fits = {name: rank for name, board in boards.items() if (rank := _rank(computer, board.detect))}
     if not fits:
-        model = computer.model() or "an unknown computer model"
+        model = computer.model() or Text.of("an unknown computer model")
         raise Refused(
             "board",
             Text.of("no board profile matches {model}", model=model),

@@ -159,9 +159,8 @@ class _Recorder:
         # Unbuffered, so that an interrupted recording is complete.
         written = msgspec.json.encode(line) + b"\n"
         if len(written) > self._room:
-            limit = f"its limit of {self._most_bytes:,} bytes is reached"
             raise Unavailable(
-                Text.of("the recording ends: {limit}", limit=limit),
+                Text.of("the recording ends: its limit of {most:,} bytes is reached", most=self._most_bytes),
                 "Records written before are kept. Set a higher limit.",
             )
         self._room -= len(written)

@@ -147,9 +147,11 @@ async def _refuse_over_work(store: Store) -> None:
         raise Refused("busy", message, "Wait for their end, or abort them (edge jobs abort JOB), or use --force.")
 
 
-def _listed(ids: list[str]) -> str:
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    return ", ".join(ids[:_SHOWN]) + more
+def _listed(ids: list[str]) -> str | Text:
+    first = ", ".join(ids[:_SHOWN])
+    if len(ids) <= _SHOWN:
+        return first
+    return Text.of("{subject} and {count} more", subject=first, count=len(ids) - _SHOWN)
 
 
 def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:

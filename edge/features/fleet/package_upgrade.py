@@ -58,7 +58,7 @@ def upgrade_package(version: str, run: Run, sources: Path = SOURCES) -> str:
         raise Refused(
             "upgrade",
             Text.of("the repository has no {package} {target}", package=PACKAGE, target=target),
-            Text.of("It has: {offered}", offered=", ".join(offered) or "none"),
+            Text.of("It has: {offered}", offered=", ".join(offered) or Text.of("none")),
         )
     if run(("dpkg", "--compare-versions", target, "gt", package_versions.installed))[0]:
         raise Refused(

@@ -123,7 +123,7 @@ def _file(folder: Path, id: str) -> Path:
 
 _ANSWER_WITHIN_S = 120.0
 _LOOK_EVERY_S = 1.0
-_ADVICE = "Permit upgrades: systemctl enable --now microdcs-edge-upgrade.socket"
+_ADVICE = Text.of("Permit upgrades: systemctl enable --now microdcs-edge-upgrade.socket")
 
 
 async def request_upgrade(id: str, text: str, socket: Path = SOCKET, folder: Path = FOLDER) -> str:

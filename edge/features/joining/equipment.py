@@ -151,7 +151,7 @@ def open_ijt(
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
-        system = await find_single_instance(session, _SYSTEM, "joining system")
+        system = await find_single_instance(session, _SYSTEM, Text.of("joining system"))
         methods = await find_methods(session, system)
         reporter = LateResults(name, next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
@@ -458,5 +458,5 @@ class Controller:
                 await self._tool.make_safe(command, is_running=True)
         except Refused as refusal:
             self._tool.make_safe_at_rest(command, is_running=True)
-            reason = Text.of("{reason}; {refusal}", reason=reason, refusal=refusal.message)
+            reason = Text.of("{reason}; {refusal}", reason=reason, refusal=refusal)
         return Refused("device", reason)

@@ -43,7 +43,9 @@ class IjtMethods:
                     raise Refused(
                         "device",
                         Text.of(
-                            "{name}: {message}", name=name, message=message or f"the controller says status {status}"
+                            "{name}: {message}",
+                            name=name,
+                            message=message or Text.of("the controller says status {status}", status=status),
                         ),
                     )
                 return outputs

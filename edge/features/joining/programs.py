@@ -109,7 +109,11 @@ class JoiningPrograms:
         # The list may have changed since the connection was opened.
         await self.read()
         if not self._has(wanted, joint):
-            what = f"joint {_joined(joint)}" if joint else f"joining process {_joined(wanted)}"
+            what = (
+                Text.of("joint {name}", name=_joined(joint))
+                if joint
+                else Text.of("joining process {name}", name=_joined(wanted))
+            )
             entries, fields = (self._joints, _JOINT_NAMES) if joint else (self._processes, _NAMES)
             known = [_shown(entry, fields) for entry in entries[:_LISTED]]
             raise Refused(

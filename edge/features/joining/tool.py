@@ -88,7 +88,7 @@ class JoiningTool:
         methods, named = self._methods, process(command)
         if joint := selected_joint(command):
             # The controller selects the process that belongs to the joint.
-            await self._call_required("SelectJoint", "select a joint", *joint)
+            await self._call_required("SelectJoint", *joint)
         if command.parameters.get("start") is False:
             await self._select(named)
         elif named and "StartJoiningProcess" in methods:
@@ -141,11 +141,11 @@ class JoiningTool:
 
     async def _set_counters(self, command: Command) -> None:
         for method, arguments in counter_calls(command):
-            await self._call_required(method, "do so", process(command), *arguments)
+            await self._call_required(method, process(command), *arguments)
 
-    async def _call_required(self, name: str, what: str, *arguments: Any) -> None:
+    async def _call_required(self, name: str, *arguments: Any) -> None:
         if name not in self._methods:
-            raise Refused("device", Text.of("{name}: the controller has no method to {what}", name=name, what=what))
+            raise Refused("device", Text.of("the controller has no method {name}", name=name))
         await self._methods.call(name, self._uri, *arguments)
 
     def _release_steps(self, command: Command) -> dict[str, tuple[Any, ...]]:

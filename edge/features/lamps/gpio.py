@@ -108,5 +108,5 @@ def _device(label: str, devices: Path) -> Path:
             labels.append(chip.get_info().label)
         if labels[-1] == label:
             return device
-    advice = Text.of("There are: {labels}. edge hw check", labels=", ".join(labels) or "none")
+    advice = Text.of("There are: {labels}. edge hw check", labels=", ".join(labels) or Text.of("none"))
     raise ConnectionFailed(ConnectionFault.UNREACHABLE, Text.of("there is no GPIO chip {label}", label=label), advice)

@@ -16,6 +16,7 @@ from edge.config import OpcuaEquipmentSettings, OpcuaSettings
 from edge.config.hosts import is_any_address
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.links.opcua_requests import translate_errors
 from edge.links.opcua_security import secure
 from edge.opcua.client_transport import BoundedClient
@@ -56,7 +57,7 @@ async def register(settings: OpcuaEquipmentSettings, application: RegisteredAppl
     reached, is not trusted or declines; SettingsError when our certificate cannot be used.
     """
     client = BoundedClient(settings.url, _REQUEST_SECONDS, _KEEP_ALIVE_SECONDS)
-    failure = f"the OPC UA discovery server {settings.url} does not register us"
+    failure = Text.of("the OPC UA discovery server {url} does not register us", url=settings.url)
     with translate_errors(failure, "Is it running, and does it trust the certificate of this gateway?"):
         try:
             async with asyncio.timeout(_WITHIN_SECONDS):

@@ -391,9 +391,11 @@ class TighteningDevice:
         the command: then nothing shows that the tool still works for it.
         """
         if self._correlation == "next" and not self._results.is_expected(command):
-            reason = "the gateway was restarted while the tool was enabled"
             raise DeviceOutcomeUnknownError(
-                Text.of("{reason}, and a result without a mark cannot be found again", reason=reason)
+                Text.of(
+                    "the gateway was restarted while the tool was enabled, and a result without a mark cannot be found"
+                    " again"
+                )
             )
         wanted = identifier_of(command, self._correlation)
         self._results.remember(command)
@@ -417,7 +419,9 @@ class TighteningDevice:
         if self._results.find(command):
             return
         came = len(self._results.parts(command))
-        known = f"the rest of its batch, {came} results have come" if came else "its result"
+        known = (
+            Text.of("the rest of its batch, {count} results have come", count=came) if came else Text.of("its result")
+        )
         message = Text.of(
             "the tool was enabled, and the controller has neither {known} nor its identifier", known=known
         )

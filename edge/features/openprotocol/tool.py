@@ -86,7 +86,7 @@ class TighteningTool:
             if self._correlation == "mark":
                 raise Refused(
                     "device",
-                    Text.of("the identifier: {declined}", declined=declined.message),
+                    Text.of("the identifier: {declined}", declined=declined),
                     'Set correlation = "next".',
                 ) from declined
             _log.info("identifier declined", command=command.command_id, reason=declined.message)
@@ -162,7 +162,7 @@ class TighteningTool:
             await self.disable()
         except Refused as refusal:
             raise Refused(
-                "device", Text.of("the tool may still be enabled: {refusal}", refusal=refusal.message)
+                "device", Text.of("the tool may still be enabled: {refusal}", refusal=refusal)
             ) from refusal
         if not_aborted and not self._locks:
             # Without the lock nothing else stops the job.

@@ -89,7 +89,7 @@ class LineFramer:
             if self._gap_s:
                 yield line
             else:
-                what = "ETX" if self._framed else "line end"
+                what = "ETX" if self._framed else Text.of("line end")
                 advice = "Let the reader send CR and LF after each code, or set gap."
                 yield Refused(
                     "unreadable",
@@ -133,7 +133,12 @@ async def open_tcp_lines(
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(
-            Text.of("cannot connect to {host}:{port}: {reason}", host=host, port=port, reason=str(error) or "no answer")
+            Text.of(
+                "cannot connect to {host}:{port}: {reason}",
+                host=host,
+                port=port,
+                reason=str(error) or Text.of("no answer"),
+            )
         ) from error
     if keepalive_s:
         _probe(writer.get_extra_info("socket"), keepalive_s)

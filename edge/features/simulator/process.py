@@ -35,7 +35,11 @@ class Process:
         """Wait for the end of the process; unless `stop` caused it, call `on_end` with status and last lines."""
         status = await self._child.wait()
         if not self._is_stopping:
-            how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            how = (
+                Text.of("was ended by {signal}", signal=signal.Signals(-status).name)
+                if status < 0
+                else Text.of("ended with status {status}", status=status)
+            )
             on_end(
                 Unavailable(
                     Text.of("the {name} {how}:\n{last_lines}", name=self.name, how=how, last_lines=self.last_lines())

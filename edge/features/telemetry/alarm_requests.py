@@ -61,7 +61,7 @@ async def request_change(
             )
         result = transition(alarm, event, clock())
         if not isinstance(result, AlarmChanged):
-            reason = result.reason if isinstance(result, AlarmRefusal) else "the request changes nothing"
+            reason = result.reason if isinstance(result, AlarmRefusal) else Text.of("the request changes nothing")
             raise Refused(
                 "invalid_state",
                 Text.of("{reason}.", reason=reason),

@@ -46,6 +46,7 @@ _IDENTIFIERS = ("part_id", "meas_id")
 # The vendor defines the causes of Reset, Stop and Abort; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
 _JOBS_LIMIT = 1000
+_NOT_ENDED = Text.of("the camera did not end its job")
 _LOST = "the job was started, and the camera neither is at it nor has its result"
 _SKIPPED = "a result that {reason} was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
@@ -78,7 +79,7 @@ def open_vision(
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
-        system = await find_single_instance(session, _SYSTEM, "vision system")
+        system = await find_single_instance(session, _SYSTEM, Text.of("vision system"))
         parts = await session.children(system)
         machine = await session.children(find_part(parts, _STATE))
         automatic = find_part(machine, _MODE)
@@ -207,7 +208,7 @@ class Camera:
         found = await self._results.find(command)
         if found is None and not await self._is_running(command) and await self._is_busy():
             # A killed gateway may have left this job running without its JobId: wait for the end of the job.
-            await self._wait_until("end its job", lambda: not self._executes, seconds=None)
+            await self._wait_until(_NOT_ENDED, lambda: not self._executes, seconds=None)
             found = await self._results.find(command)
         if found is None and not await self._is_running(command):
             if self._starts.is_once and command.begun:
@@ -241,17 +242,17 @@ class Camera:
         Raises Refused when the camera still executes it.
         """
         methods = await self._session.children(self._automatic)
-        reason = "the camera has no method to stop its job"
+        reason = Text.of("the camera has no method to stop its job")
         for name in ("Stop", "Abort"):
             if name in methods:
                 try:
                     async with asyncio.timeout(_STOP_SECONDS):
                         await self._call(self._automatic, name, *_CAUSE)
-                    await self._wait_until("end its job", lambda: not self._executes, seconds=_END_SECONDS)
+                    await self._wait_until(_NOT_ENDED, lambda: not self._executes, seconds=_END_SECONDS)
                 except Refused as refusal:
-                    reason = refusal.message
+                    reason = refusal.text
                 except TimeoutError:
-                    reason = f"{name}: no answer within {_STOP_SECONDS:g} s"
+                    reason = Text.of("{name}: no answer within {seconds:g} s", name=name, seconds=_STOP_SECONDS)
                 else:
                     return
         # The job may have ended in the meantime.
@@ -272,10 +273,11 @@ class Camera:
         await self._synchronize_state()
         if self._state in IDLE:
             await self._call(machine, "Reset", *_CAUSE)
-            await self._wait_until("leave its error", lambda: self._state not in IDLE)
+            await self._wait_until(Text.of("the camera did not leave its error"), lambda: self._state not in IDLE)
         if self._state is VisionState.PREOPERATIONAL:
             await self._call(machine, "SelectModeAutomatic")
-        await self._wait_until("become Operational", lambda: self._state is VisionState.OPERATIONAL)
+        problem = Text.of("the camera did not become Operational")
+        await self._wait_until(problem, lambda: self._state is VisionState.OPERATIONAL)
 
     async def _synchronize_state(self) -> None:
         """Wait until the mirror shows the current state: the camera reports a change with a delay."""
@@ -303,13 +305,15 @@ class Camera:
                     await self._recipe_prepared({recipe["Id"], (internal or {}).get("Id")})
                 case _:
                     raise Refused("device", "PrepareRecipe: what the camera answers is not what OPC 40100-1 says")
-        await self._wait_until("become Ready", lambda: self._states.get(_MODE) is VisionState.READY)
+        problem = Text.of("the camera did not become Ready")
+        await self._wait_until(problem, lambda: self._states.get(_MODE) is VisionState.READY)
 
     async def _recipe_prepared(self, ids: set[str | None]) -> None:
         """Wait until the camera reports a recipe as prepared: before that it may be Ready with the previous recipe."""
         named = ids - {None, ""}
-        what = f"report the recipe {', '.join(sorted(filter(None, named)))} as prepared"
-        await self._wait_until(what, lambda: bool(named & self._prepared) or self._state in IDLE)
+        names = ", ".join(sorted(filter(None, named)))
+        problem = Text.of("the camera did not report the recipe {recipe} as prepared", recipe=names)
+        await self._wait_until(problem, lambda: bool(named & self._prepared) or self._state in IDLE)
         if self._state in IDLE:
             raise self._failed()
 
@@ -391,12 +395,14 @@ class Camera:
     def _failed(self) -> Refused:
         return Refused("device", Text.of("the camera went into the state {title}", title=self._state.title))
 
-    async def _wait_until(self, what: str, condition: Callable[[], bool], seconds: float | None = _UNTIL_READY) -> None:
+    async def _wait_until(
+        self, problem: Text, condition: Callable[[], bool], seconds: float | None = _UNTIL_READY
+    ) -> None:
         """Wait for a condition, at most `seconds`: `ready_seconds` by default, without a limit for None.
 
-        Raises Refused when the time is over.
+        Raises Refused with the problem when the time is over.
         """
         limit = self._ready_seconds if seconds == _UNTIL_READY else seconds
         if not await self._changed.wait_until(condition, limit):
             states = ", ".join(state.title for state in self._states.values())
-            raise Refused("device", Text.of("the camera does not {what}; it is {states}", what=what, states=states))
+            raise Refused("device", Text.of("{problem}; it is {states}", problem=problem, states=states))

@@ -97,7 +97,7 @@ async def revoke(at: StoreAccess, which: str) -> str:
     """
     meant = [key for key in (await _load(at)).values() if key.kid.startswith(which)]
     if len(meant) != 1:
-        what = "more than one key" if meant else "no key"
+        what = Text.of("more than one key") if meant else Text.of("no key")
         raise Refused(
             "key",
             Text.of("{what} has an id that begins with {which}", what=what, which=which),

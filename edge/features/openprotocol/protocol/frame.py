@@ -73,7 +73,7 @@ class FrameReader:
         data, at = self._buffer + received, 0
         while True:
             at = self._start_of_frame(data, at)
-            length = _digits(data[at : at + 4], "length") if len(data) - at >= HEADER_BYTES else HEADER_BYTES
+            length = _digits(data[at : at + 4], Text.of("length")) if len(data) - at >= HEADER_BYTES else HEADER_BYTES
             if length < HEADER_BYTES:
                 raise Refused(
                     "unreadable", Text.of("a frame has the length {length}, less than its header", length=length)
@@ -129,19 +129,19 @@ class PartAssembler:
 
 def _parse(raw: bytes) -> MidFrame:
     return MidFrame(
-        mid=_digits(raw[4:8], "MID"),
-        revision=_digits(raw[8:11], "revision") or 1,
+        mid=_digits(raw[4:8], Text("MID")),
+        revision=_digits(raw[8:11], Text.of("revision")) or 1,
         no_ack=raw[11:12] == b"1",
-        station=_digits(raw[12:14], "station"),
-        spindle=_digits(raw[14:16], "spindle"),
-        sequence=_digits(raw[16:18], "sequence number"),
-        parts=_digits(raw[18:19], "number of parts"),
-        part=_digits(raw[19:20], "part number"),
+        station=_digits(raw[12:14], Text.of("station")),
+        spindle=_digits(raw[14:16], Text.of("spindle")),
+        sequence=_digits(raw[16:18], Text.of("sequence number")),
+        parts=_digits(raw[18:19], Text.of("number of parts")),
+        part=_digits(raw[19:20], Text.of("part number")),
         data=raw[HEADER_BYTES:],
     )
 
 
-def _digits(raw: bytes, what: str) -> int:
+def _digits(raw: bytes, what: Text) -> int:
     text = raw.strip(b" \0")
     if not text:
         return 0

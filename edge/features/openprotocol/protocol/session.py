@@ -138,7 +138,12 @@ async def _connected(
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(
-            Text.of("cannot connect to {host}:{port}: {reason}", host=host, port=port, reason=str(error) or "no answer")
+            Text.of(
+                "cannot connect to {host}:{port}: {reason}",
+                host=host,
+                port=port,
+                reason=str(error) or Text.of("no answer"),
+            )
         ) from error
     session = opened(writer)
     try:

@@ -166,7 +166,7 @@ class _Reader:
     def resolution(self) -> float | None:
         field = self.read(_RESOLUTION)
         factor, value = _MILLISECONDS.get(field["unit"]), self._text(field["length"] or 0)
-        return None if factor is None else _number("time between samples", value) * factor
+        return None if factor is None else _number(Text.of("time between samples"), value) * factor
 
     def samples(self, count: int) -> Sequence[int]:
         if self._data[self._at : self._at + 1] != b"\0":
@@ -196,12 +196,12 @@ class _Reader:
 
 def _scale_of(parameters: dict[str, str]) -> float:
     if divisor := parameters.get(_DIVISOR):
-        return 1 / (_number("divisor of the samples", divisor) or 1.0)
+        return 1 / (_number(Text.of("divisor of the samples"), divisor) or 1.0)
     factor = parameters.get(_FACTOR)
-    return _number("factor of the samples", factor) if factor else 1.0
+    return _number(Text.of("factor of the samples"), factor) if factor else 1.0
 
 
-def _number(what: str, text: str) -> float:
+def _number(what: Text, text: str) -> float:
     try:
         found = float(text)
     except ValueError:

@@ -382,7 +382,9 @@ def _suppress(alarm: Alarm, now: int, *, suppressed: bool) -> AlarmChanged | Ala
 def _put_in_service(alarm: Alarm, event: Disable | Enable, now: int) -> AlarmChanged | AlarmRefusal:
     disabled = isinstance(event, Disable)
     if alarm.disabled is disabled:
-        return AlarmRefusal(Text.of("the alarm is {value} already", value="disabled" if disabled else "enabled"))
+        return AlarmRefusal(
+            Text.of("the alarm is {value} already", value=Text.of("disabled") if disabled else Text.of("enabled"))
+        )
     kind = AlarmChangeKind.DISABLED if disabled else AlarmChangeKind.ENABLED
     return AlarmChanged(replace(_signed(alarm, event.by, event.comment, now), disabled=disabled), kind)
 

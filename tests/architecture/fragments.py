@@ -1,0 +1,194 @@
+"""Finds English fragments that stand as values inside a text: a reader of another language would get them as they are.
+
+A value is followed to the constants that it may be: through names, branches, joined strings, functions that return a
+string, and the arguments of the functions whose parameters are values. What has the form of an identifier, such as
+`max_message_bytes`, `ETX` or `GetResultById`, is the same in each language.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.architecture.sources import modules, syntax
+from tests.architecture.texts import TEXT, Module, arguments_of, assigned, constants_of, dotted, nodes_of
+
+IDENTIFIERS: Final = frozenset(
+    (
+        *("h", "min", "ms", "s"),
+        *("true", "false", "debug", "info", "warning", "error", "critical", "single", "batch"),
+        *("Ended", "Completed", "escalated", "acknowledged", "cleared"),
+        *("any", "store", "identifiers", "job", "doctor", "code", "publish", "heartbeat", "appendonlydir"),
+    )
+)
+"""Words that are the same in each language: units, literals and settings, states, names of objects and commands."""
+_WORD: Final = re.compile(r"(?<![\w./:=@-])[A-Za-z]?[a-z]+(?![\w./:=@-])")
+_DEEPEST: Final = 6
+
+_Names = Mapping[str, list[ast.expr]]
+
+
+class Fragment(NamedTuple):
+    """A constant with English words that may become the value of a text."""
+
+    path: Path
+    line: int
+    constant: str
+
+
+def fragments() -> list[Fragment]:
+    """Return every fragment of the source, in the order of files and lines."""
+    found = set()
+    parameters = _value_parameters()
+    for path in modules():
+        module = _module(path)
+        for call, names in _calls(module.tree, {}):
+            values = [keyword.value for keyword in call.keywords] if _states_text(module, call) else []
+            called = _called(module, call)
+            values += [value for name, value in arguments_of(call, _signature(called)) if (called, name) in parameters]
+            found |= {
+                Fragment(path, call.lineno, constant)
+                for value in values
+                for constant in _constants(module, value, names)
+                if has_english_word(constant)
+            }
+    return sorted(found)
+
+
+def has_english_word(constant: str) -> bool:
+    """Return whether a constant has a word that is not an identifier by its form."""
+    return any(word not in IDENTIFIERS for word in _WORD.findall(re.sub(r"\{[^}]*\}", " 0 ", constant)))
+
+
+@cache
+def _module(path: Path) -> Module:
+    return Module(path)
+
+
+def _states_text(module: Module, call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=name), attr="of"):
+            return module.meaning(name) == TEXT
+        case _:
+            return False
+
+
+def _called(module: Module, call: ast.Call) -> tuple[str, str]:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+            return module.meaning(name)
+        case _:
+            return "", ""
+
+
+@cache
+def _functions() -> Mapping[tuple[str, str], tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Return functions and methods by module and name; the `__init__` of a class by the name of the class."""
+    found = {}
+    for path in modules():
+        for scope in (syntax(path), *(node for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef))):
+            for node in ast.iter_child_nodes(scope):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    is_init = isinstance(scope, ast.ClassDef) and node.name == "__init__"
+                    found[dotted(path), scope.name if is_init else node.name] = path, node
+    return found
+
+
+def _signature(function: tuple[str, str]) -> tuple[str, ...]:
+    if function not in _functions():
+        return ()
+    arguments = _functions()[function][1].args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return tuple(argument.arg for argument in every if argument.arg not in {"self", "cls"})
+
+
+def _value_parameters() -> frozenset[tuple[tuple[str, str], str]]:
+    """Return the parameters that are values of a text in their function."""
+    found = set()
+    for function, (path, node) in _functions().items():
+        module = _module(path)
+        for call, _ in _calls(node, {}) if "Text" in module.imports else ():
+            if _states_text(module, call):
+                names = {
+                    name.id
+                    for keyword in call.keywords
+                    for name in ast.walk(keyword.value)
+                    if isinstance(name, ast.Name)
+                }
+                found |= {(function, name) for name in names & set(_signature(function))}
+    return frozenset(found)
+
+
+def _calls(scope: ast.AST, outer: _Names) -> Iterator[tuple[ast.Call, _Names]]:
+    """Yield each call with the values of the names around it."""
+    names = outer
+    if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        names = {**outer, **assigned(scope.body)}
+    for node in nodes_of(scope):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _calls(node, names)
+        elif isinstance(node, ast.Call):
+            yield node, names
+
+
+def _constants(module: Module, value: ast.expr, names: _Names, depth: int = 0) -> Iterator[str]:
+    """Yield the constants that an expression may be, or that are part of it."""
+    if depth > _DEEPEST:
+        return
+    match value:
+        case ast.Constant(value=str(constant)):
+            yield constant
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+            inner = [part.value for part in parts if isinstance(part, ast.FormattedValue)]
+            yield from _constants_of_all(module, inner, names, depth)
+        case ast.IfExp(body=body, orelse=other):
+            yield from _constants_of_all(module, [body, other], names, depth)
+        case ast.BinOp(left=left, right=right):
+            yield from _constants_of_all(module, [left, right], names, depth)
+        case ast.BoolOp(values=members) | ast.Tuple(elts=members) | ast.List(elts=members) | ast.Dict(values=members):
+            yield from _constants_of_all(module, members, names, depth)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(), attr="join"), args=[joined]):
+            yield from _constants(module, joined, names, depth)
+        case (
+            ast.GeneratorExp(elt=inner) | ast.ListComp(elt=inner) | ast.Await(value=inner) | ast.Subscript(value=inner)
+        ):
+            yield from _constants(module, inner, names, depth)
+        case ast.Name(id=name):
+            yield from _constants_of_name(module, name, names, depth)
+        case ast.Call():
+            yield from _returned(module, value, depth)
+        case _:
+            pass
+
+
+def _constants_of_all(module: Module, values: list[ast.expr], names: _Names, depth: int) -> Iterator[str]:
+    for value in values:
+        yield from _constants(module, value, names, depth)
+
+
+def _constants_of_name(module: Module, name: str, names: _Names, depth: int) -> Iterator[str]:
+    if name in names:
+        values, names = names[name], {other: values for other, values in names.items() if other != name}
+    elif name in module.imports:
+        values, names = constants_of(module.imports[name][0]).get(module.imports[name][1], []), {}
+    else:
+        values, names = module.constants.get(name, []), {}
+    yield from _constants_of_all(module, values, names, depth + 1)
+
+
+def _returned(module: Module, call: ast.Call, depth: int) -> Iterator[str]:
+    """Yield the constants that a function returns that returns a string."""
+    found = _functions().get(_called(module, call))
+    if found is None or found[1].returns is None or not _is_string(found[1].returns):
+        return
+    path, function = found
+    for node in nodes_of(function):
+        if isinstance(node, ast.Return) and node.value:
+            yield from _constants(_module(path), node.value, assigned(function.body), depth + 1)
+
+
+def _is_string(annotation: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "str" for node in ast.walk(annotation))
