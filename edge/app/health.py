@@ -130,7 +130,12 @@ class CertificateWatch:
         self.expiring = len(findings)
         unfit = frozenset(finding for finding in findings if finding.level is Level.FAILING)
         for finding in unfit - self._reported:
-            logger.warning("certificate unusable", subject=finding.subject, reason=finding.found, advice=finding.advice)
+            logger.warning(
+                "certificate unusable",
+                subject=str(finding.subject),
+                reason=str(finding.found),
+                advice=str(finding.advice),
+            )
         self._reported = unfit
         self.notes = [certificate_line(finding) for finding in findings if finding.level is Level.WARNING]
         self.problems = sorted(map(certificate_line, unfit), key=str)

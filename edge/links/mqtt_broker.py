@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from edge.config import MqttSettings, password_of
 from edge.foundation.errors import SettingsError
+from edge.foundation.text import Text
 from edge.links.cloudevent_mqtt import Message
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
 
@@ -58,11 +59,11 @@ def is_online(retained: bytes | None) -> bool | None:
 class BrokerSubscriber(Struct, frozen=True):
     """A part of the gateway that subscribes at a broker, as `edge doctor` tries it: topics and the other end."""
 
-    subject: str
+    subject: str | Text
     topics: Sequence[str]
     presence: str = ""
     """The topic of the presence; empty where there is none."""
-    waiting: str = "jobs wait for it"
+    waiting: Text = Text.of("jobs wait for it")
     """What waits while the other end is offline."""
     is_online: Callable[[bytes | None], bool | None] = is_online
     """What the retained message of the presence says; None when it says neither."""

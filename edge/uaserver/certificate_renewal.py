@@ -66,7 +66,7 @@ class CertificateRenewal:
     def faults(self, certificate: x509.Certificate) -> list[str]:
         """Return why clients reject a certificate now or soon."""
         reachable = certificates.reachable_hosts(self._settings, self._listening)
-        return list(certificates.warnings(certificate, self._uri, self._now(), reachable))
+        return list(map(str, certificates.warnings(certificate, self._uri, self._now(), reachable)))
 
     def renewed(self, own: OwnCertificate) -> OwnCertificate | None:
         """Replace the certificate where that is due and no client can trust it; keep the key and the former names.

@@ -117,20 +117,20 @@ def generate_key() -> rsa.RSAPrivateKey:
 
 def warnings(
     certificate: x509.Certificate, application_uri: str, now: datetime, reachable: Iterable[str] = ()
-) -> Iterator[str]:
+) -> Iterator[Text]:
     """Yield every reason why clients reject this certificate now or soon; they use the names that are `reachable`.
 
     A certificate of an authority names what the authority decided.
     """
     left = certificate.not_valid_after_utc - now
     if left < WARN_BEFORE:
-        yield "it has expired" if left < timedelta() else f"it expires in {left.days} days"
+        yield Text.of("it has expired") if left < timedelta() else Text.of("it expires in {days} days", days=left.days)
     if application_uri not in application_uris(certificate):
-        yield f"it was made for another application than {application_uri}"
+        yield Text.of("it was made for another application than {uri}", uri=application_uri)
     if is_self_made(certificate):
         named = {host.lower() for host in host_names(certificate)}
         if missing := [host for host in reachable if _canonical(host) not in named]:
-            yield f"it does not name {', '.join(missing)}"
+            yield Text.of("it does not name {hosts}", hosts=", ".join(missing))
 
 
 def is_self_made(certificate: x509.Certificate) -> bool:

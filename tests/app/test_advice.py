@@ -14,6 +14,7 @@ from edge.app.advice import (
     store_advice,
 )
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.finding import HealthFinding, Level, ok
 from tests.app.opcua_answering import answering, only
@@ -25,7 +26,9 @@ STORES = ("redis-check-rdb", "valkey-server")
     "url", ["redis://127.0.0.1:6379", "redis://localhost", "unix:///run/redis.sock", "redis://[::1]"]
 )
 def test_advice_for_a_missing_local_server_is_to_install_it(url: str) -> None:
-    assert install_advice(url, "redis-tools", STORES, lambda _: None).startswith("Install it: apt install redis-tools.")
+    assert str(install_advice(url, "redis-tools", STORES, lambda _: None)).startswith(
+        "Install it: apt install redis-tools."
+    )
 
 
 def test_installed_server_has_no_advice_to_install() -> None:
@@ -45,9 +48,9 @@ def test_programs_of_servers_are_found() -> None:
 
 
 def test_advice_is_to_start_an_installed_gateway_or_to_install_it(tmp_path: Path) -> None:
-    assert "apt install microdcs-edge" in gateway_advice([tmp_path])
+    assert "apt install microdcs-edge" in str(gateway_advice([tmp_path]))
     (tmp_path / "microdcs-edge.service").touch()
-    assert gateway_advice([tmp_path]) == "Start the gateway: systemctl start microdcs-edge"
+    assert str(gateway_advice([tmp_path])) == "Start the gateway: systemctl start microdcs-edge"
 
 
 def test_packaged_store_starts_with_the_installed_gateway(tmp_path: Path) -> None:
@@ -63,8 +66,8 @@ def test_stopped_packaged_store_is_started_by_the_gateway(tmp_path: Path) -> Non
     url, redis = "unix:///run/redis-microdcs/redis.sock", {"redis-check-rdb": "/usr/bin/redis-check-rdb"}
     for unit in ("redis-server@microdcs.service", "microdcs-edge.service"):
         (tmp_path / unit).touch()
-    assert store_advice(url, [tmp_path], redis.get).startswith("Start the gateway: systemctl start microdcs-edge.")
-    assert store_advice(url, [tmp_path], lambda _: None).startswith("Install it: apt install redis-tools.")
+    assert str(store_advice(url, [tmp_path], redis.get)).startswith("Start the gateway: systemctl start microdcs-edge.")
+    assert str(store_advice(url, [tmp_path], lambda _: None)).startswith("Install it: apt install redis-tools.")
     assert store_advice("redis://localhost", [tmp_path], redis.get) == ""
 
 
@@ -89,13 +92,13 @@ GENERAL = "Switch it on and check its connection."
     "fault", [connection_fault for connection_fault in ConnectionFault if connection_fault is not ConnectionFault.OTHER]
 )
 def test_kind_of_reason_has_its_own_advice(fault: ConnectionFault) -> None:
-    assert connection_advice(fault) != GENERAL
-    assert connection_advice(fault).endswith(".")
+    assert str(connection_advice(fault)) != GENERAL
+    assert str(connection_advice(fault)).endswith(".")
 
 
 @pytest.mark.parametrize("fault", ["", "other", "a kind of a later release"])
 def test_other_reason_has_the_general_advice(fault: str) -> None:
-    assert connection_advice(fault) == GENERAL
+    assert str(connection_advice(fault)) == GENERAL
 
 
 @pytest.mark.parametrize(
@@ -104,5 +107,5 @@ def test_other_reason_has_the_general_advice(fault: str) -> None:
 async def test_equipment_server_is_recognised_by_its_answer(words: bytes, level: Level) -> None:
     async with answering(words) as endpoint:
         url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
-        finding = await only(examine_server("equipment camera", url, "jobs wait for it"))
+        finding = await only(examine_server("equipment camera", url, Text.of("Jobs wait for it.")))
     assert (finding.subject, finding.level) == ("equipment camera", level)

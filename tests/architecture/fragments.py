@@ -2,7 +2,7 @@
 
 A value is followed to the constants that it may be: through names, branches, joined strings, functions that return a
 string, and the arguments of the functions whose parameters are values. What has the form of an identifier, such as
-`max_message_bytes`, `ETX` or `GetResultById`, is the same in each language.
+`max_message_bytes`, `ETX` or `GetResultById`, or of a command, is the same in each language.
 """
 
 import ast
@@ -20,7 +20,7 @@ IDENTIFIERS: Final = frozenset(
         *("h", "min", "ms", "s"),
         *("true", "false", "debug", "info", "warning", "error", "critical", "single", "batch"),
         *("Ended", "Completed", "escalated", "acknowledged", "cleared"),
-        *("any", "store", "identifiers", "job", "doctor", "code", "publish", "heartbeat", "appendonlydir"),
+        *("any", "store", "identifiers", "job", "doctor", "code", "publish", "heartbeat", "appendonlydir", "mosquitto"),
     )
 )
 """Words that are the same in each language: units, literals and settings, states, names of objects and commands."""
@@ -59,7 +59,9 @@ def fragments() -> list[Fragment]:
 
 def has_english_word(constant: str) -> bool:
     """Return whether a constant has a word that is not an identifier by its form."""
-    return any(word not in IDENTIFIERS for word in _WORD.findall(re.sub(r"\{[^}]*\}", " 0 ", constant)))
+    return any(
+        word not in IDENTIFIERS for word in _WORD.findall(re.sub(r"\{[^}]*\}|^edge( [a-z-]+)+$", " 0 ", constant))
+    )
 
 
 @cache

@@ -134,10 +134,12 @@ def test_certificate_near_expiry_or_with_a_renamed_host_causes_a_warning(tmp_pat
     certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
     now = datetime.now(UTC)
     end = certificate.not_valid_after_utc
-    assert list(certificates.warnings(certificate, URI, now)) == []
-    assert list(certificates.warnings(certificate, URI, end - timedelta(days=10))) == ["it expires in 10 days"]
-    assert list(certificates.warnings(certificate, URI, end + timedelta(days=1))) == ["it has expired"]
-    (warning,) = certificates.warnings(certificate, "urn:renamed", now)
+    assert list(map(str, certificates.warnings(certificate, URI, now))) == []
+    assert list(map(str, certificates.warnings(certificate, URI, end - timedelta(days=10)))) == [
+        "it expires in 10 days"
+    ]
+    assert list(map(str, certificates.warnings(certificate, URI, end + timedelta(days=1)))) == ["it has expired"]
+    (warning,) = map(str, certificates.warnings(certificate, "urn:renamed", now))
     assert "urn:renamed" in warning
 
 
@@ -166,8 +168,8 @@ def test_missing_address_is_a_fault_of_a_self_made_certificate(tmp_path: Path) -
     certificate = certificates.load_or_make(tmp_path, URI, ("Gateway", "192.0.2.7", "2001:db8::7")).certificate
     now = datetime.now(UTC)
     named = ("gateway", "GATEWAY", "192.0.2.7", "2001:DB8:0::7", "2001:db8::7%eth0")
-    assert list(certificates.warnings(certificate, URI, now, named)) == []
-    (fault,) = certificates.warnings(certificate, URI, now, ("192.0.2.7", "192.0.2.8", "line.example.com"))
+    assert list(map(str, certificates.warnings(certificate, URI, now, named))) == []
+    (fault,) = map(str, certificates.warnings(certificate, URI, now, ("192.0.2.7", "192.0.2.8", "line.example.com")))
     assert fault == "it does not name 192.0.2.8, line.example.com"
 
 
@@ -176,7 +178,7 @@ def test_certificate_of_an_authority_names_what_the_authority_decided(tmp_path: 
     request = x509.load_der_x509_csr(signing_request(own, own.key))
     issued = pki.root().sign(request)
     assert issued.subject == own.certificate.subject
-    assert list(certificates.warnings(issued, URI, datetime.now(UTC), ("192.0.2.8",))) == []
+    assert list(map(str, certificates.warnings(issued, URI, datetime.now(UTC), ("192.0.2.8",)))) == []
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_every_reachable_host_is_named_by_a_new_certificate(tmp_path: Path) -> N
     own = certificates.load_or_make(tmp_path, URI, certificates.server_hosts(opcua, *listening))
     reachable = list(certificates.reachable_hosts(opcua, *listening))
     assert {"line.example.com", f"{socket.gethostname()}.local"} <= set(reachable)
-    assert list(certificates.warnings(own.certificate, URI, datetime.now(UTC), reachable)) == []
+    assert list(map(str, certificates.warnings(own.certificate, URI, datetime.now(UTC), reachable))) == []
 
 
 ROOT = pki.root("plant")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from edge.features.admin.board import Board
 from edge.foundation.computer import Computer
+from edge.foundation.text import Text
 from edge.model.finding import HealthFinding, Level, failing, ok, warning
 
 _NEEDED_MB = 512
@@ -33,14 +34,18 @@ def examine_board(computer: Computer, board: Board) -> Iterator[HealthFinding]:
 
 def _watchdog(computer: Computer) -> HealthFinding:
     if not computer.path("/dev/watchdog0").exists():
-        advice = f"Load its driver. On a Raspberry Pi: {_APPLY}, then reboot"
+        advice = Text.of("Load its driver. On a Raspberry Pi: {apply}, then reboot", apply=_APPLY)
         return warning("watchdog", "no /dev/watchdog0: a hanging system is not restarted", advice)
     identity = computer.read("/sys/class/watchdog/watchdog0/identity") or "/dev/watchdog0"
     # Without CONFIG_WATCHDOG_SYSFS there is no state: check the settings of systemd instead.
     fed = computer.read("/sys/class/watchdog/watchdog0/state") == "active" or _is_fed_by_systemd(computer)
     if not fed:
-        return warning("watchdog", f"{identity} is not used", f"{_APPLY}, then reboot")
-    return ok("watchdog", f"{identity} is used")
+        return warning(
+            "watchdog",
+            Text.of("{identity} is not used", identity=identity),
+            Text.of("{apply}, then reboot", apply=_APPLY),
+        )
+    return ok("watchdog", Text.of("{identity} is used", identity=identity))
 
 
 def _is_fed_by_systemd(computer: Computer) -> bool:
@@ -63,16 +68,20 @@ def _rtc(computer: Computer, advice: str) -> HealthFinding:
 def _gpio(computer: Computer, label: str) -> HealthFinding:
     labels = list(computer.gpio_chips())
     if label in labels:
-        return ok("GPIO", f"chip {label}")
-    found = f"no chip {label}, but {', '.join(labels)}" if labels else "no chip answers"
+        return ok("GPIO", Text.of("chip {label}", label=label))
+    found = (
+        Text.of("no chip {label}, but {labels}", label=label, labels=", ".join(labels))
+        if labels
+        else Text.of("no chip answers")
+    )
     return warning("GPIO", found, "Check the name of the board, and that this user may open /dev/gpiochip*.")
 
 
 def _serial(computer: Computer, port: str, meaning: str) -> HealthFinding:
     if computer.path(port).exists():
         return ok("serial", f"{port} ({meaning})")
-    advice = f"{_APPLY}, then reboot; not needed without serial equipment"
-    return warning("serial", f"there is no {port} ({meaning})", advice)
+    advice = Text.of("{apply}, then reboot; not needed without serial equipment", apply=_APPLY)
+    return warning("serial", Text.of("there is no {port} ({meaning})", port=port, meaning=meaning), advice)
 
 
 def _memory(computer: Computer) -> HealthFinding:
@@ -81,7 +90,7 @@ def _memory(computer: Computer) -> HealthFinding:
     if size >= _GOOD_MB:
         return ok("memory", found)
     grade = warning if size >= _NEEDED_MB else failing
-    return grade("memory", found, f"1 GiB is comfortable: lower maxmemory in {_REDIS}")
+    return grade("memory", found, Text.of("1 GiB is comfortable: lower maxmemory in {redis}", redis=_REDIS))
 
 
 def _storage(computer: Computer) -> Iterator[HealthFinding]:
@@ -108,13 +117,21 @@ def storage(computer: Computer) -> HealthFinding:
     """Return the finding about the storage of the store."""
     mount = computer.mount_of(STORE)
     if mount is None:
-        return warning("storage", f"the file system of {STORE} is unknown", "Check with: findmnt --target /var/lib")
+        return warning(
+            "storage",
+            Text.of("the file system of {store} is unknown", store=STORE),
+            "Check with: findmnt --target /var/lib",
+        )
     medium = computer.medium_of(mount)
     if medium == "memory":
-        found = f"{STORE} is in memory ({mount.kind}): a power cut loses every job"
-        return failing("storage", found, f"Mount a file system of a disk at {STORE}")
+        found = Text.of("{store} is in memory ({kind}): a power cut loses every job", store=STORE, kind=mount.kind)
+        return failing("storage", found, Text.of("Mount a file system of a disk at {store}", store=STORE))
     if "ro" in mount.options:
-        return failing("storage", f"{STORE} cannot be written", "Mount its file system rw: check /etc/fstab and dmesg")
+        return failing(
+            "storage",
+            Text.of("{store} cannot be written", store=STORE),
+            "Mount its file system rw: check /etc/fstab and dmesg",
+        )
     return ok("storage", f"{medium}, {mount.kind}")
 
 
@@ -123,16 +140,20 @@ def _append_policy(computer: Computer, medium: str) -> HealthFinding:
     policy = settings.get("appendfsync", "everysec")
     match settings.get("appendonly"), policy, medium:
         case None, _, _:
-            return warning("append-only file", f"not set in {_REDIS}", "Check whether the gateway uses another store.")
+            return warning(
+                "append-only file",
+                Text.of("not set in {redis}", redis=_REDIS),
+                "Check whether the gateway uses another store.",
+            )
         case "yes", "always", "SD":
-            advice = f"appendfsync everysec in {_REDIS}, or a disk"
-            found = "always, on an SD card: it wears six times as fast"
+            advice = Text.of("appendfsync everysec in {redis}, or a disk", redis=_REDIS)
+            found = Text.of("always, on an SD card: it wears six times as fast")
             return warning("append-only file", found, advice)
         case "yes", "everysec" | "always", _:
             return ok("append-only file", policy)
         case "yes", _, _:
-            found = f"appendfsync {policy}: a power cut loses half a minute of jobs"
+            found = Text.of("appendfsync {policy}: a power cut loses half a minute of jobs", policy=policy)
             return warning("append-only file", found, "Good only with a UPS; else: appendfsync everysec")
         case _:
-            advice = f"appendonly yes in {_REDIS}"
+            advice = Text.of("appendonly yes in {redis}", redis=_REDIS)
             return failing("append-only file", "off: a power cut loses jobs", advice)

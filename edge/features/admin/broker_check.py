@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from edge.app.features import features
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
+from edge.foundation.text import Text, join_texts
 from edge.links.mqtt_broker import BrokerSubscriber, address_of, diagnostic_broker
 from edge.links.mqtt_connection import Connection, connect
 from edge.links.topic_probe import read_retained
@@ -26,7 +27,7 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
         topic = f"{section.topic_prefix}/{name}"
         heard = [f"{topic}/{text}" for text in ("answers", "events", "data")]
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
-        listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
+        listeners.append(BrokerSubscriber(Text.of("equipment {name}", name=name), heard, f"{topic}/presence"))
     for feature in features():
         if feature.brokers:
             for mqtt, subscriber in pkgutil.resolve_name(feature.brokers)(settings):
@@ -39,14 +40,16 @@ async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubsc
     at = address_of(settings)
     target = diagnostic_broker(settings)
     async with connect(target) as connection:
-        yield ok(f"broker {at}", "reached" + (", encrypted" if target.tls else ""))
+        yield ok(Text.of("broker {at}", at=at), Text.of("reached, encrypted") if target.tls else Text.of("reached"))
         refusals = {listener.subject: await _refusal(connection, listener) for listener in listeners}
         retained = await read_retained(connection, {listener.presence for listener in listeners} - {""})
     for broker_subscriber in listeners:
         if refusal := refusals[broker_subscriber.subject]:
             advice = "Check the access rules of the broker for the user of the gateway."
             yield failing(
-                broker_subscriber.subject, f"the broker at {at} refuses the subscription to {refusal}", advice
+                broker_subscriber.subject,
+                Text.of("the broker at {at} refuses the subscription to {refusal}", at=at, refusal=refusal),
+                advice,
             )
         else:
             yield _presence(broker_subscriber, at, retained.get(broker_subscriber.presence))
@@ -62,10 +65,14 @@ async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
 def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> HealthFinding:
     match listener.is_online(retained):
         case True:
-            return ok(listener.subject, f"online, at {at}")
+            return ok(listener.subject, Text.of("online, at {at}", at=at))
         case False:
-            advice = f"Switch it on and check its connection to the broker; {listener.waiting}."
-            return failing(listener.subject, f"offline, at {at}", advice)
+            advice = Text.of(
+                "Switch it on and check its connection to the broker; {waiting}.", waiting=listener.waiting
+            )
+            return failing(listener.subject, Text.of("offline, at {at}", at=at), advice)
         case _:
-            silent = "; presence unknown" if listener.presence else ""
-            return ok(listener.subject, f"subscribed at {at} to {', '.join(listener.topics)}{silent}")
+            subscribed = Text.of("subscribed at {at} to {topics}", at=at, topics=", ".join(listener.topics))
+            if listener.presence:
+                subscribed = join_texts("; ", (subscribed, Text.of("presence unknown")))
+            return ok(listener.subject, subscribed)

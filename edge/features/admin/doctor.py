@@ -1,12 +1,16 @@
 """Examines all dependencies of a gateway concurrently; a failed examination is itself a finding."""
 
 import asyncio
+import os
 import pkgutil
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+
+import msgspec
 
 from edge.app.advice import advise, examine_server, install_advice, store_advice
 from edge.app.features import declared_sections, features
@@ -19,6 +23,7 @@ from edge.features.admin.opcua_check import examine_certificates, examine_port, 
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.links.mqtt_broker import address_of
 from edge.model.finding import Examination, HealthFinding, failing, ok
 from edge.store.bounds import CountLimits
@@ -37,7 +42,7 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     try:
         settings = await asyncio.to_thread(load_settings, file, environ, declared_sections())
     except SettingsError as error:
-        findings = [failing("settings", problem, error.advice) for problem in error.problems]
+        findings = [failing("settings", problem, error.advice_text) for problem in error.problems]
         examinations = list(_host_examinations(["/", STORE]))
     else:
         findings = []
@@ -62,7 +67,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[Examination]:
         yield "storage", examine_storage()
     for mqtt, listeners in brokers(settings):
         yield (
-            f"broker {address_of(mqtt)}",
+            Text.of("broker {at}", at=address_of(mqtt)),
             advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, "mosquitto", ("mosquitto",))),
         )
     yield from equipment_examinations(settings)
@@ -78,7 +83,8 @@ def equipment_examinations(settings: Settings) -> Iterator[Examination]:
     """Yield the examinations of the equipment that can be asked."""
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
-            yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
+            subject = Text.of("equipment {name}", name=name)
+            yield subject, examine_server(subject, section.url, Text.of("Jobs wait for it."))
     yield from (feature for feature in _of_features(settings) if _is_equipment(feature))
 
 
@@ -89,7 +95,7 @@ def _of_features(settings: Settings) -> Iterator[Examination]:
 
 
 def _is_equipment(examination: Examination) -> bool:
-    return examination[0].startswith("equipment ")
+    return str(examination[0]).startswith("equipment ")
 
 
 def _host_examinations(directories: list[str]) -> Iterator[Examination]:
@@ -100,7 +106,7 @@ def _host_examinations(directories: list[str]) -> Iterator[Examination]:
 
 
 async def findings_of(
-    subject: str, examination: AsyncIterator[HealthFinding], within: float = EXAMINATION_TIMEOUT_S
+    subject: str | Text, examination: AsyncIterator[HealthFinding], within: float = EXAMINATION_TIMEOUT_S
 ) -> list[HealthFinding]:
     """Run one examination within a time limit; return its findings, errors included."""
     findings: list[HealthFinding] = []
@@ -109,17 +115,27 @@ async def findings_of(
             async for finding in examination:
                 findings.append(finding)  # noqa: PERF401 - what was found before an error counts
     except EdgeError as error:
-        findings.append(failing(subject, error.message, error.advice))
+        findings.append(failing(subject, error.text, error.advice_text))
     except TimeoutError:
         findings.append(
-            failing(subject, f"no answer within {within:g} s", "Check the load of the machine and its network.")
+            failing(
+                subject,
+                Text.of("no answer within {seconds:g} s", seconds=within),
+                "Check the load of the machine and its network.",
+            )
         )
     except OSError as error:
         advice = "If access was denied, call it as root (sudo) or as the user of the service."
         findings.append(failing(subject, str(error), advice))
     except Exception as error:  # noqa: BLE001 - a defect of one examination must not hide the findings of the others
-        findings.append(failing(subject, f"cannot be examined: {error!r}", "Report this."))
+        findings.append(failing(subject, Text.of("cannot be examined: {reason}", reason=repr(error)), "Report this."))
     return findings
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the findings with their texts to standard output, for the station page: `python -m … [SETTINGS]`."""
+    file = Path(arguments[0]) if arguments else None
+    sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(examine(file, os.environ))))
 
 
 class _DaemonExecutor(ThreadPoolExecutor):
@@ -141,3 +157,7 @@ class _DaemonExecutor(ThreadPoolExecutor):
 
         threading.Thread(target=call, name=f"examine {fn!r}", daemon=True).start()
         return future
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from edge import __version__
 from edge.foundation.clock_sync import Clock, read_clock
+from edge.foundation.text import Text, join_texts
 from edge.model.finding import HealthFinding, failing, ok, warning
 
 MIB = 1 << 20
@@ -45,9 +46,11 @@ async def examine_disks(directories: Iterable[str]) -> AsyncIterator[HealthFindi
     """Examine the free space of each disk with one of the directories."""
     for place, total, free in await asyncio.to_thread(_disks, [Path(directory) for directory in directories]):
         left = free / total if total else 0.0
-        found = f"{free // MIB} MiB of {total // MIB} MiB free ({left:.0%})"
-        advice = f"Free space on the disk of {place}: `journalctl --vacuum-size=64M`, `apt-get clean`."
-        subject = f"disk {place}"
+        found = Text.of("{free} MiB of {total} MiB free ({left:.0%})", free=free // MIB, total=total // MIB, left=left)
+        advice = Text.of(
+            "Free space on the disk of {place}: `journalctl --vacuum-size=64M`, `apt-get clean`.", place=place
+        )
+        subject = Text.of("disk {place}", place=place)
         if left < _VERY_LITTLE and free < _FREE_ENOUGH:
             yield failing(subject, found, advice)
         elif left < _LITTLE and free < _FREE_ENOUGH:
@@ -71,7 +74,7 @@ async def examine_memory(meminfo: Path = Path("/proc/meminfo")) -> AsyncIterator
     lines = (await asyncio.to_thread(meminfo.read_text)).splitlines()
     facts = {name: int(rest.split()[0]) >> 10 for name, _, rest in (line.partition(":") for line in lines)}
     total, free = facts["MemTotal"], facts["MemAvailable"]
-    found = f"{free} MiB of {total} MiB available"
+    found = Text.of("{free} MiB of {total} MiB available", free=free, total=total)
     advice = "Find the largest user with `systemd-cgtop -m`; limit the store with `maxmemory`."
     if free < total * _VERY_LITTLE:
         yield failing("memory", found, advice)
@@ -81,11 +84,22 @@ async def examine_memory(meminfo: Path = Path("/proc/meminfo")) -> AsyncIterator
         yield ok("memory", found)
 
 
+_MAIN = ("microdcs-edge", "Python", "system", "kernel", "machine", "board")
+_NAMES = {
+    "system": Text.of("system"),
+    "kernel": Text.of("kernel"),
+    "machine": Text.of("machine"),
+    "board": Text.of("board"),
+}
+
+
 async def examine_versions() -> AsyncIterator[HealthFinding]:
     """Yield the versions of software and machine."""
     facts = await asyncio.to_thread(versions)
-    main = ("microdcs-edge", "Python", "system", "kernel", "machine", "board")
-    found = ", ".join(f"{name} {facts[name]}" for name in main if name in facts)
+    shown = (
+        Text.of("{name} {version}", name=_NAMES.get(name, name), version=facts[name]) for name in _MAIN if name in facts
+    )
+    found = join_texts(", ", shown)
     if sys.maxsize < 1 << 32:
         yield failing("versions", found, "A 64-bit operating system is needed.")
     else:

@@ -12,6 +12,7 @@ from edge.app.advice import connection_advice, gateway_advice
 from edge.config import RedisSettings
 from edge.features.admin.snapshot import leased_instances
 from edge.foundation.errors import EdgeError
+from edge.foundation.text import Text, join_texts
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.station.safing_tries import problem_of
@@ -49,15 +50,17 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
     async with open_store(settings, consumer=None) as store:
         info: Mapping[str, str] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
-        yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
+        jobs = Text.of("1 job at work") if at_work == 1 else Text.of("{count} jobs at work", count=at_work)
+        yield ok("store", join_texts(", ", (_server(info), jobs)))
         there = sorted(await working_instances(store, await leased_instances(store)))
         yield _gateways(there)
         for id, known_component in (await components.load_all(store)).items():
             if id in there and known_component.component.problems:
-                advice = (
-                    f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known_component.component.host}"
+                advice = Text.of(
+                    "Correct what it names. Its log: journalctl -u microdcs-edge, on {host}",
+                    host=known_component.component.host,
                 )
-                yield warning(f"problems of {id}", str(known_component.component.problems), advice)
+                yield warning(Text.of("problems of {id}", id=id), known_component.component.problems, advice)
         for gateway, report in (await equipment_memory.load_reports(store, there)).items():
             for device in report.equipment if report else ():
                 yield _equipment(gateway, device)
@@ -75,9 +78,14 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
 
 def _repaired(repair: StoreRepair) -> HealthFinding:
     made = datetime.fromtimestamp(repair.report.at / 1000, UTC).isoformat(timespec="seconds")
-    found = f"{repair.report.cut_bytes} bytes were cut off at the end of its file after a power cut, {made}"
-    advice = (
-        f"Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {repair.kept}"
+    found = Text.of(
+        "{cut_bytes} bytes were cut off at the end of its file after a power cut, {made}",
+        cut_bytes=repair.report.cut_bytes,
+        made=made,
+    )
+    advice = Text.of(
+        "Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {kept}",
+        kept=repair.kept,
     )
     return warning("store repaired", found, advice)
 
@@ -92,48 +100,65 @@ async def _servers(store: Store) -> AsyncIterator[HealthFinding]:
     for problem in problems:
         # The durability of the primary has a finding of its own.
         if problem.kind is not ProblemKind.NO_AOF or problem.subject.startswith("replica"):
-            yield (failing if problem.kind in _FAILING else warning)(
-                problem.subject, str(problem.found), str(problem.advice)
-            )
+            yield (failing if problem.kind in _FAILING else warning)(problem.subject, problem.found, problem.advice)
     kinds = {store_problem.kind for store_problem in problems}
     if store.ha is not None and not kinds & _OF_SENTINELS:
-        yield ok("sentinels", f"all {len(state.sentinels)} confirm the primary {store.ha.fence.primary}")
+        yield ok(
+            "sentinels",
+            Text.of(
+                "all {count} confirm the primary {primary}", count=len(state.sentinels), primary=store.ha.fence.primary
+            ),
+        )
     if state.replicas and not kinds & _OF_REPLICAS:
-        lags = ", ".join(f"{replica.address} ({lag_text(replica)} behind)" for replica in state.replicas)
+        lags = join_texts(
+            ", ",
+            (
+                Text.of("{address} ({lag} behind)", address=replica.address, lag=lag_text(replica))
+                for replica in state.replicas
+            ),
+        )
         yield ok("replicas", lags)
 
 
 def _gateways(there: Sequence[str]) -> HealthFinding:
     if there:
-        return ok("gateway", f"at work: {', '.join(there)}")
+        return ok("gateway", Text.of("at work: {there}", there=", ".join(there)))
     return warning("gateway", "no gateway works on this store", gateway_advice())
 
 
 def _equipment(gateway: str, item: EquipmentHealth) -> HealthFinding:
     """Return the finding about equipment in the report of a gateway."""
-    subject = f"equipment {item.name} of {gateway}"
-    counts = f"{item.outstanding} open commands, {item.failed} failed, {item.refused} messages refused"
-    last = f"; last: {item.last_error}" if item.last_error else ""
+    subject = Text.of("equipment {name} of {gateway}", name=item.name, gateway=gateway)
+    last = (Text.of("last: {error}", error=item.last_error),) if item.last_error else ()
+    unsafe = (problem_of(item.open_safing),) if item.open_safing else ()
+    counts = Text.of(
+        "{outstanding} open commands, {failed} failed, {refused} messages refused",
+        outstanding=item.outstanding,
+        failed=item.failed,
+        refused=item.refused,
+    )
     match item.connected:
         case False:
             what = connection_advice(item.connection.fault)
-            advice = f"{what} Jobs wait for it. Check with: edge equipment ping {item.name}"
-            return failing(subject, f"{item.obstacle}; {_unsafe(item)}{counts}{last}", advice)
+            advice = Text.of(
+                "{what} Jobs wait for it. Check with: edge equipment ping {name}", what=what, name=item.name
+            )
+            return failing(subject, join_texts("; ", (item.obstacle, *unsafe, counts, *last)), advice)
         case _ if item.open_safing:
-            advice = f"Make it safe by hand. What it has not confirmed: edge equipment show {item.name}"
-            return failing(subject, f"{_unsafe(item)}{counts}{last}", advice)
+            advice = Text.of(
+                "Make it safe by hand. What it has not confirmed: edge equipment show {name}", name=item.name
+            )
+            return failing(subject, join_texts("; ", (*unsafe, counts, *last)), advice)
         case _ if item.refused:
-            return warning(subject, f"{counts}{last}", "Correct its messages: docs/reference/equipment.md")
+            return warning(
+                subject, join_texts("; ", (counts, *last)), "Correct its messages: docs/reference/equipment.md"
+            )
         case True:
-            return ok(subject, f"connected; {counts}{last}")
+            return ok(subject, join_texts("; ", (Text.of("connected"), counts, *last)))
         case None:
             holder = item.connection.holder
-            state = f"gateway {holder} connects to it" if holder else "presence unknown"
-            return ok(subject, f"{state}; {counts}{last}")
-
-
-def _unsafe(item: EquipmentHealth) -> str:
-    return f"{problem_of(item.open_safing)}; " if item.open_safing else ""
+            state = Text.of("gateway {holder} connects to it", holder=holder) if holder else Text.of("presence unknown")
+            return ok(subject, join_texts("; ", (state, counts, *last)))
 
 
 def _server(info: Mapping[str, str]) -> str:
@@ -158,18 +183,25 @@ async def _durability(store: Store, info: Mapping[str, str]) -> HealthFinding:
         configured: Mapping[str, str] = await store.execute("CONFIG GET", "appendfsync")
     except EdgeError:  # the user has no permission for CONFIG
         configured = {}
-    fsync = configured.get("appendfsync", "unknown")
+    fsync = configured.get("appendfsync", "") or Text.of("unknown")
     if fsync == "no":
         advice = "Set `appendfsync everysec`, or `always`, in the configuration of the Redis server."
         return warning("store durability", "the system decides when to write: a power cut loses jobs", advice)
-    return ok("store durability", f"append-only file, appendfsync {fsync}, {policy}")
+    return ok(
+        "store durability", Text.of("append-only file, appendfsync {fsync}, {policy}", fsync=fsync, policy=policy)
+    )
 
 
 def _room(taken: MemoryUsage) -> HealthFinding:
     if not taken.limit:
         advice = "Set `maxmemory` of the Redis server, so that jobs are refused before the machine runs out of memory."
-        return warning("store memory", f"{taken.used >> 20} MiB, without a limit", advice)
-    found = f"{taken.used >> 20} MiB of {taken.limit >> 20} MiB ({taken.fullness:.0%})"
+        return warning("store memory", Text.of("{used} MiB, without a limit", used=taken.used >> 20), advice)
+    found = Text.of(
+        "{used} MiB of {limit} MiB ({fullness:.0%})",
+        used=taken.used >> 20,
+        limit=taken.limit >> 20,
+        fullness=taken.fullness,
+    )
     advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store accepts no new job."
     if taken.fullness >= _FULL:
         return failing("store memory", found, advice)
@@ -179,23 +211,34 @@ def _room(taken: MemoryUsage) -> HealthFinding:
 def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
     """Yield the findings about the records that have a maximum number."""
     if counts.marks.limit:
-        advice = "Find the sender: edge marks list. Or raise [retention] marks: at its limit new orders are refused."
+        advice = Text.of(
+            "Find the sender: edge marks list. Or raise [retention] marks: at its limit new orders are refused."
+        )
         yield _bounded("marks of messages", counts.marks, advice)
     for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):
-        advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At its limit it is refused."
-        yield _bounded(f"marks of {sender}", own, advice)
-    advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
+        advice = Text.of(
+            "Correct the sender, or drop its marks: edge marks drop {sender}. At its limit it is refused.",
+            sender=sender,
+        )
+        yield _bounded(Text.of("marks of {sender}", sender=sender), own, advice)
+    advice = Text.of("Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm")
     for scope, bounded_count in counts.undelivered.items():
-        yield _bounded(f"undelivered results of {scope}", bounded_count, advice)
-    advice = "Let the MES confirm results (docs/reference/northbound.md), or save them with: edge jobs export FILE"
+        yield _bounded(Text.of("undelivered results of {scope}", scope=scope), bounded_count, advice)
+    advice = Text.of(
+        "Let the MES confirm results (docs/reference/northbound.md), or save them with: edge jobs export FILE"
+    )
     for scope, count in counts.unconfirmed.items():
         if count.is_nearly_full and count != counts.undelivered.get(scope):
-            found = f"{count.count} of at most {count.limit}: beyond them the oldest delivered ones go"
-            yield warning(f"unconfirmed results of {scope}", found, advice)
+            found = Text.of(
+                "{count} of at most {limit}: beyond them the oldest delivered ones go",
+                count=count.count,
+                limit=count.limit,
+            )
+            yield warning(Text.of("unconfirmed results of {scope}", scope=scope), found, advice)
 
 
-def _bounded(subject: str, item: BoundedCount, advice: str) -> HealthFinding:
-    found = f"{item.count} of at most {item.limit}"
+def _bounded(subject: str | Text, item: BoundedCount, advice: str | Text) -> HealthFinding:
+    found = Text.of("{count} of at most {limit}", count=item.count, limit=item.limit)
     if item.is_full:
         return failing(subject, found, advice)
     return warning(subject, found, advice) if item.is_nearly_full else ok(subject, found)
@@ -207,7 +250,9 @@ async def _speed(store: Store) -> HealthFinding:
         began = time.perf_counter()
         await store.execute("PING")
         took.append((time.perf_counter() - began) * 1000)
-    found = f"answers in {sorted(took)[_PINGS // 2]:.2f} ms, {max(took):.2f} ms at worst"
+    found = Text.of(
+        "answers in {usual:.2f} ms, {worst:.2f} ms at worst", usual=sorted(took)[_PINGS // 2], worst=max(took)
+    )
     if max(took) > _SLOW_MS:
         return warning("store latency", found, "Check the load of the machine and its disk with `vmstat 1`.")
     return ok("store latency", found)

@@ -161,9 +161,7 @@ class TighteningTool:
         try:
             await self.disable()
         except Refused as refusal:
-            raise Refused(
-                "device", Text.of("the tool may still be enabled: {refusal}", refusal=refusal)
-            ) from refusal
+            raise Refused("device", Text.of("the tool may still be enabled: {refusal}", refusal=refusal)) from refusal
         if not_aborted and not self._locks:
             # Without the lock nothing else stops the job.
             raise Refused("device", Text.of("the job may still run: {not_aborted}", not_aborted=not_aborted))

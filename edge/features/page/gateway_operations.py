@@ -26,6 +26,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.equipment_health import public_equipment
+from edge.model.finding import public_finding
 from edge.model.lock import LockKind, lock_info, public_lock
 from edge.model.plant import MaintenanceKind, OperationType, public_operation
 from edge.model.user import Role, public_session
@@ -105,8 +106,15 @@ async def _certificates(services: WebServices, _: ApiCall) -> models.Certificate
     return models.CertificateOverview(certificates=await services.tools.certificates())
 
 
-async def _doctor(services: WebServices, _: ApiCall) -> models.FindingList:
-    return models.FindingList(findings=await services.tools.examine())
+async def list_findings(services: WebServices, language: str) -> models.FindingList:
+    """Return what `edge doctor` finds, in a language. Raises Unavailable."""
+    return models.FindingList(
+        findings=tuple(public_finding(finding, language) for finding in await services.tools.examine())
+    )
+
+
+async def _doctor(services: WebServices, call: ApiCall) -> models.FindingList:
+    return await list_findings(services, call.caller.language)
 
 
 async def _log(services: WebServices, call: ApiCall) -> models.LogPage:

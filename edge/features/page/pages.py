@@ -177,7 +177,8 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str
 
 async def _doctor(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     require_engineer(caller)
-    return "doctor.html", {"findings": await services.tools.examine(), "subjects": []}
+    found = await gateway_operations.list_findings(services, caller.language)
+    return "doctor.html", {"findings": found.findings, "subjects": []}
 
 
 async def _log(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:

@@ -6,7 +6,7 @@ import logging
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,7 +17,7 @@ from edge.access.users import public_user, read_users
 from edge.app.logs import journal_entry
 from edge.app.parts import GatewayParts
 from edge.config import Settings
-from edge.features.page.gateway_models import FindingList, LogLine
+from edge.features.page.gateway_models import LogLine
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
@@ -63,6 +63,7 @@ def remembered_log() -> Iterator[LogMemory]:
         root.removeHandler(memory)
 
 
+_DOCTOR: Final = "edge.features.admin.doctor"
 _DOCTOR_S: Final = 15.0
 _SIMULATION_S: Final = 15.0
 _MOST_SIMULATIONS: Final = 4
@@ -87,7 +88,7 @@ def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMe
 
 
 class _Doctor:
-    """Runs `edge doctor` in a process of its own, one at a time: its examinations block."""
+    """Runs the examinations of `edge doctor` in a process of its own, one at a time: they block."""
 
     def __init__(self, settings_file: Path | None) -> None:
         self._settings_file = settings_file
@@ -105,10 +106,10 @@ class _Doctor:
             return self._found
 
     async def _run(self) -> tuple[HealthFinding, ...]:
-        named = ("--settings", str(self._settings_file)) if self._settings_file else ()
-        ended = await run_edge("doctor", *named, "--json", within_s=_DOCTOR_S)
+        named = (str(self._settings_file),) if self._settings_file else ()
+        ended = await run_module(_DOCTOR, named, "doctor", _DOCTOR_S)
         try:
-            return msgspec.json.decode(ended.output, type=FindingList).findings
+            return msgspec.json.decode(ended.output, type=tuple[HealthFinding, ...])
         except msgspec.DecodeError as error:
             raise Unavailable("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
 
@@ -173,8 +174,15 @@ class RunEdge(Protocol):
 
 async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUTPUT) -> EndedCommand:
     """Run a command of this program. Raises Unavailable when it takes too long, Refused when it prints too much."""
+    return await run_module("edge", arguments, arguments[0], within_s, most_bytes)
+
+
+async def run_module(
+    module: str, arguments: Sequence[str], command: str, within_s: float, most_bytes: int = _MOST_OUTPUT
+) -> EndedCommand:
+    """Run a module that does the work of a command. Raises as `run_edge` does."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "edge", *arguments),
+        *(sys.executable, "-P", "-m", module, *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -184,8 +192,8 @@ async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUT
             output, errors = await asyncio.gather(_read(process.stdout, most_bytes), _read(process.stderr, most_bytes))
             return EndedCommand(await process.wait(), output, errors)
     except TimeoutError:
-        message = Text.of("edge {arguments} took more than {within_s:g} s", arguments=arguments[0], within_s=within_s)
-        raise Unavailable(message, Text.of("Call it in a terminal: edge {arguments}", arguments=arguments[0])) from None
+        message = Text.of("edge {command} took more than {within_s:g} s", command=command, within_s=within_s)
+        raise Unavailable(message, Text.of("Call it in a terminal: edge {command}", command=command)) from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -8,6 +8,7 @@ from edge.config import MqttSettings, Settings, broker_settings
 from edge.features.sparkplug.session import HostState, read_state
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.table import NodeTopics, state_topic
+from edge.foundation.text import Text
 from edge.links.mqtt_broker import BrokerSubscriber
 
 
@@ -26,9 +27,9 @@ def _edge_node(settings: Settings) -> BrokerSubscriber:
     topics = NodeTopics(sparkplug.group, sparkplug.edge_node or settings.gateway.scopes[0])
     host = sparkplug.primary_host
     commands = (topics.of_node("NCMD"), topics.of_device("DCMD", "+"))
-    subject = f"Sparkplug host {host}" if host else "Sparkplug edge node"
+    subject = Text.of("Sparkplug host {host}", host=host) if host else Text.of("Sparkplug edge node")
     return BrokerSubscriber(
-        subject, commands, state_topic(host) if host else "", "the edge node waits for it", _is_online
+        subject, commands, state_topic(host) if host else "", Text.of("the edge node waits for it"), _is_online
     )
 
 

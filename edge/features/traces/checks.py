@@ -9,6 +9,7 @@ from pathlib import Path
 from edge.app.service_user import may_write
 from edge.config import Settings
 from edge.features.traces.settings import TracesSettings
+from edge.foundation.text import Text
 from edge.model.finding import Examination, HealthFinding, failing, ok, warning
 
 SUBJECT = "traces"
@@ -27,17 +28,34 @@ def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> Hea
     directory = Path(settings.directory)
     present = next(parent for parent in (directory, *directory.parents) if parent.exists())
     if not present.is_dir():
-        return failing(SUBJECT, f"{present} is not a directory", "Remove it, or change [traces] directory.")
+        return failing(
+            SUBJECT,
+            Text.of("{present} is not a directory", present=present),
+            "Remove it, or change [traces] directory.",
+        )
     if not may_write(present):
-        advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
-        return failing(SUBJECT, f"the gateway may not write {present}: traces are lost", advice)
+        advice = Text.of(
+            "Create it for the service: install -d -o microdcs-edge -m 750 {directory}", directory=directory
+        )
+        return failing(
+            SUBJECT, Text.of("the gateway may not write {present}: traces are lost", present=present), advice
+        )
     sizes = list(_sizes(directory)) if directory.is_dir() else []
     free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - sum(sizes))
-    found = f"{len(sizes)} files, {sum(sizes) // _MIB} of {settings.max_bytes // _MIB} MiB, {free // _MIB} MiB free"
+    found = Text.of(
+        "{count} files, {used} of {max_bytes} MiB, {free} MiB free",
+        count=len(sizes),
+        used=sum(sizes) // _MIB,
+        max_bytes=settings.max_bytes // _MIB,
+        free=free // _MIB,
+    )
     if free < wanted:
-        advice = "Lower [traces] max_bytes, or choose a larger disk: a full one loses traces."
-        return warning(SUBJECT, f"{found}: less than max_bytes", advice)
-    return ok(SUBJECT, f"{directory}: {found}")
+        return warning(
+            SUBJECT,
+            Text.of("{found}: less than max_bytes", found=found),
+            "Lower [traces] max_bytes, or choose a larger disk: a full one loses traces.",
+        )
+    return ok(SUBJECT, Text.of("{directory}: {found}", directory=directory, found=found))
 
 
 def _sizes(directory: Path) -> Iterator[int]:

@@ -9,7 +9,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings,
 from edge.features.admin.broker_check import brokers, examine_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import open_session
-from edge.model.finding import HealthFinding, Level
+from edge.model.finding import Level, PublicFinding, public_finding
 from tests.free_ports import free_port
 from tests.local_broker import open_broker
 from tests.northbound.access_rules import refusing_subscriptions
@@ -25,16 +25,16 @@ def settings_with(mqtt: MqttSettings, prefix: str, **urls: str) -> Settings:
     )
 
 
-async def examined(settings: Settings) -> dict[str, HealthFinding]:
+async def examined(settings: Settings) -> dict[str, PublicFinding]:
     return {
-        finding.subject: finding
+        str(finding.subject): public_finding(finding)
         for mqtt, listeners in brokers(settings)
         async for finding in examine_broker(mqtt, listeners)
     }
 
 
 def named(settings: Settings) -> Sequence[tuple[str, list[str]]]:
-    return [(mqtt.url, [listener.subject for listener in listeners]) for mqtt, listeners in brokers(settings)]
+    return [(mqtt.url, [str(listener.subject) for listener in listeners]) for mqtt, listeners in brokers(settings)]
 
 
 def test_broker_of_several_users_is_examined_once() -> None:

@@ -93,7 +93,7 @@ def test_any_text_is_unchanged_after_writing_toml(text: str) -> None:
 
 async def test_each_part_of_a_site_is_examined(tmp_path: Path, mqtt: MqttSettings) -> None:
     settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE, SCREWDRIVER)), tmp_path)
-    levels = {finding.subject: finding.level for finding in await examine_site(settings)}
+    levels = {str(finding.subject): finding.level for finding in await examine_site(settings)}
     assert levels["MES"] is Level.OK
     assert levels["equipment wrench"] is Level.OK
     assert levels["equipment spindle"] is Level.FAILING

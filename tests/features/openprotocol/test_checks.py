@@ -8,12 +8,12 @@ from edge.features.openprotocol.checks import examine_controller
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
-from edge.model.finding import HealthFinding, Level
+from edge.model.finding import Level, PublicFinding, public_finding
 
 
-async def examined(port: int) -> HealthFinding:
+async def examined(port: int) -> PublicFinding:
     settings = OpenProtocolSettings(kind="openprotocol", type_ids=("t",), url=f"tcp://127.0.0.1:{port}")
-    (finding,) = [item async for item in examine_controller("wrench", settings)]
+    (finding,) = [public_finding(item) async for item in examine_controller("wrench", settings)]
     return finding
 
 

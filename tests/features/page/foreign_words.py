@@ -1,7 +1,8 @@
 """Reads the texts that a page shows, and finds the words in them that belong to English, not to the page's language.
 
-English words are those of the ids in the catalogue and of the English labels. A word that a translation uses where its
-id does not is a word of the other language, too, such as `in` in German.
+English words are those of the ids in the catalogue, and of the English labels, that some translation does not keep: a
+name such as `Redis` stands in all of them. A word that a translation uses where its id does not is a word of the other
+language, too, such as `in` in German.
 """
 
 import re
@@ -17,17 +18,23 @@ SHOWN_ATTRIBUTES: Final = frozenset({"title", "alt", "aria-label", "placeholder"
 NOT_READ: Final = frozenset({"script", "style", "code", "pre", "noscript"})
 """Elements without text for people: programs, conditions of recipes and commands are the same in each language."""
 SHARED: Final = {
-    "de": """
-        administrator alarm api append broker code debug gateway host http kib mes mib microdcs mqtt ms name offline
-        only opc optional sentinel sentinels sidecar start support topic true ua utc
-    """,
-    "fr": """
-        action actions api append application broker description http interventions kib maintenance mes message messages
-        mib microdcs minutes mqtt ms only opc page primary script second sentinel sentinels service sessions sidecar
-        support topic true ua utc worker workers
-    """,
+    "de": "alarm broker host name offline only optional port sentinels start system",
+    "fr": "only primary second sentinels sessions versions",
 }
 """Words that are the same in English and in the other language."""
+
+
+_NOT_WORDS: Final = re.compile(
+    r"""
+    \{[^}]*\}  # the place of a value
+    | `[^`]*`  # a command or setting
+    | \[[a-z_.<>]+\](?:[ ][a-z_]+[ ]=[ ]\w+)?  # a section, or a setting in it
+    | \b(?:edge|apt)(?:[ ][a-z-]+)+  # a command
+    | \b[A-Z]{2,}\b  # a sign such as MES
+    | \S*[/_=.:@\d]\S+  # an identifier, an address, a file
+    """,
+    re.VERBOSE,
+)
 
 
 class _Reader(HTMLParser):
@@ -67,9 +74,9 @@ def _english_only(language: str) -> frozenset[str]:
     english: set[str] = set()
     foreign: set[str] = set(SHARED[language].split())
     for id_, translated in _pairs(language):
-        words = set(_words(id_))
-        english |= words
-        foreign |= set(_words(translated)) - words
+        words, others = set(_words(id_)), set(_words(translated))
+        english |= words - others
+        foreign |= others - words
     return frozenset(english - foreign)
 
 
@@ -80,6 +87,6 @@ def _pairs(language: str) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a text in lower case, without identifiers, commands, addresses and places of values."""
-    plain = re.sub(r"\{[^}]*\}|`[^`]*`|\[[a-z_.<>]+\](?: [a-z_]+ = \w+)?|\bedge( [a-z-]+)+|\S*[/_=.:@\d]\S+", " ", text)
+    """Yield the words of a text in lower case, without identifiers, signs, commands, addresses and places of values."""
+    plain = _NOT_WORDS.sub(" ", text)
     yield from (word.casefold() for word in re.findall(r"[^\W\d_]{2,}", plain))

@@ -6,19 +6,19 @@ from edge.config import MqttSettings, Settings
 from edge.features.admin.broker_check import brokers, examine_broker
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.links.mqtt import open_session
-from edge.model.finding import HealthFinding, Level
+from edge.model.finding import Level, PublicFinding, public_finding
 
 
-async def examined(settings: Settings) -> dict[str, HealthFinding]:
+async def examined(settings: Settings) -> dict[str, PublicFinding]:
     return {
-        finding.subject: finding
+        str(finding.subject): public_finding(finding)
         for mqtt, listeners in brokers(settings)
         async for finding in examine_broker(mqtt, listeners)
     }
 
 
 def named(settings: Settings) -> list[tuple[str, list[str]]]:
-    return [(mqtt.url, [listener.subject for listener in listeners]) for mqtt, listeners in brokers(settings)]
+    return [(mqtt.url, [str(listener.subject) for listener in listeners]) for mqtt, listeners in brokers(settings)]
 
 
 def test_each_broker_of_the_edge_node_is_examined() -> None:
