@@ -285,12 +285,8 @@ class Connection:
         self._check_keepalive()
         connack = await self._connack
         if self._lost is not None:
-            raise Unavailable(
-                Text.of(
-                    "the MQTT broker at {address} accepted the connection and ended it at once: {reason}",
-                    address=self._address,
-                    reason=self._lost,
-                )
+            raise self._unavailable(
+                Text.of("accepted the connection and ended it at once: {reason}", reason=self._lost)
             )
         self._largest_packet = getattr(connack, "MaximumPacketSize", math.inf)
         self._in_flight = asyncio.Semaphore(min(getattr(connack, "ReceiveMaximum", 100), 100))
@@ -312,13 +308,7 @@ class Connection:
             async with asyncio.timeout(self._answer_s):
                 return await (await self.start(message)).confirmed()
         except TimeoutError:
-            raise Unavailable(
-                Text.of(
-                    "the MQTT broker at {address} did not confirm a publish to {topic!r}",
-                    address=self._address,
-                    topic=message.topic,
-                )
-            ) from None
+            raise self._unavailable(Text.of("did not confirm a publish to {topic!r}", topic=message.topic)) from None
 
     @property
     def _must_wait(self) -> bool:
@@ -335,12 +325,8 @@ class Connection:
                 async with asyncio.timeout(self._answer_s):
                     await self._take_place()
             except TimeoutError:
-                raise Unavailable(
-                    Text.of(
-                        "the MQTT broker at {address} had no room for a publish to {topic!r} in time",
-                        address=self._address,
-                        topic=message.topic,
-                    )
+                raise self._unavailable(
+                    Text.of("had no room for a publish to {topic!r} in time", topic=message.topic)
                 ) from None
         else:
             await self._take_place()
@@ -378,13 +364,7 @@ class Connection:
             )
             raise Refused("too_large", problem, "Raise the broker's max_packet_size.")
         if self._lost is not None:
-            problem = Text.of(
-                "the MQTT broker at {address} cannot publish to {topic!r}: {reason}",
-                address=self._address,
-                topic=topic,
-                reason=self._lost,
-            )
-            raise Unavailable(problem)
+            raise self._unavailable(Text.of("cannot publish to {topic!r}: {reason}", topic=topic, reason=self._lost))
         self.stream.write(packet)
 
     async def subscribe(self, topic_filter: str) -> str | None:
@@ -429,19 +409,13 @@ class Connection:
 
     async def _answer(self, code: int, packet_id: int | None, what: Text) -> list[ReasonCode]:
         if code or packet_id is None or self._lost is not None:
-            problem = Text.of(
-                "the MQTT broker at {address} did not confirm {what}: {reason}",
-                address=self._address,
-                what=what,
-                reason=self._lost or error_string(code),
-            )
-            raise Unavailable(problem)
+            reason = self._lost or error_string(code)
+            raise self._unavailable(Text.of("did not confirm {what}: {reason}", what=what, reason=reason))
         answer = self._confirmations.expect(packet_id)
         try:
             reasons: list[ReasonCode] = await answer
         except TimeoutError:
-            problem = Text.of("the MQTT broker at {address} did not confirm {what}", address=self._address, what=what)
-            raise Unavailable(problem) from None
+            raise self._unavailable(Text.of("did not confirm {what}", what=what)) from None
         finally:
             self._confirmations.drop(packet_id)
         return reasons
@@ -452,9 +426,7 @@ class Connection:
             while self._received.waiting:
                 yield self._received.take()
             if self._lost is not None:
-                raise Unavailable(
-                    Text.of("the MQTT broker at {address} is gone: {reason}", address=self._address, reason=self._lost)
-                )
+                raise self._unavailable(Text.of("is gone: {reason}", reason=self._lost))
             await self._received.wait()
 
     def acknowledge(self, packet_id: int) -> bool:
@@ -574,6 +546,9 @@ class Connection:
             # Its caller may have been cancelled.
             self._connack.exception()
 
+    def _unavailable(self, problem: Text) -> Unavailable:
+        return Unavailable(Text.of("the MQTT broker at {address} {problem}", address=self._address, problem=problem))
+
 
 @asynccontextmanager
 async def connect(broker: Broker) -> AsyncIterator[Connection]:
@@ -593,7 +568,11 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
                 await connection.open(broker)
         except (OSError, Unavailable) as error:
             raise failure(
-                f"cannot connect to the MQTT broker at {broker.address}: {_reason(error)}",
+                Text.of(
+                    "cannot connect to the MQTT broker at {address}: {reason}",
+                    address=broker.address,
+                    reason=_reason(error),
+                ),
                 "Is the broker running, are mqtt.url, username and password right, does its certificate hold?",
             ) from error
         yield connection
@@ -609,11 +588,13 @@ def _connect_properties(broker: Broker) -> Properties:
     return properties
 
 
-def _reason(error: OSError | Unavailable) -> str:
+def _reason(error: OSError | Unavailable) -> str | Text:
     match error:
         case TimeoutError() if error.errno is None:
-            return "no answer in time"
+            return Text.of("no answer in time")
         case ConnectionError() if error.errno is not None:
             return os.strerror(error.errno)
+        case Unavailable():
+            return error.text
         case _:
             return str(error)

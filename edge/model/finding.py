@@ -25,7 +25,7 @@ class HealthFinding(msgspec.Struct, frozen=True):
     advice: str | Text = ""
 
 
-class PublicFinding(msgspec.Struct, frozen=True):
+class PublicHealthFinding(msgspec.Struct, frozen=True):
     """A finding as `--json` and the HTTP API state it."""
 
     subject: str
@@ -34,9 +34,9 @@ class PublicFinding(msgspec.Struct, frozen=True):
     advice: str
 
 
-def public_finding(finding: HealthFinding, language: str = ENGLISH) -> PublicFinding:
+def public_form(finding: HealthFinding, language: str = ENGLISH) -> PublicHealthFinding:
     """Return the public form of a finding, in a language."""
-    return PublicFinding(
+    return PublicHealthFinding(
         subject=stated_in(finding.subject, language),
         level=finding.level,
         found=stated_in(finding.found, language),

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from edge.model.finding import HealthFinding, PublicFinding, public_finding
+from edge.model.finding import HealthFinding, PublicHealthFinding, public_form
 
 
 @asynccontextmanager
@@ -20,6 +20,6 @@ async def answering(words: bytes) -> AsyncIterator[str]:
         yield f"opc.tcp://0.0.0.0:{server.sockets[0].getsockname()[1]}"
 
 
-async def only(findings: AsyncIterator[HealthFinding]) -> PublicFinding:
-    (finding,) = [public_finding(item) async for item in findings]
+async def only(findings: AsyncIterator[HealthFinding]) -> PublicHealthFinding:
+    (finding,) = [public_form(item) async for item in findings]
     return finding

@@ -20,7 +20,20 @@ IDENTIFIERS: Final = frozenset(
         *("h", "min", "ms", "s"),
         *("true", "false", "debug", "info", "warning", "error", "critical", "single", "batch"),
         *("Ended", "Completed", "escalated", "acknowledged", "cleared"),
-        *("any", "store", "identifiers", "job", "doctor", "code", "publish", "heartbeat", "appendonlydir", "mosquitto"),
+        *(
+            "any",
+            "always",
+            "in",
+            "store",
+            "identifiers",
+            "job",
+            "doctor",
+            "code",
+            "publish",
+            "heartbeat",
+            "appendonlydir",
+            "mosquitto",
+        ),
     )
 )
 """Words that are the same in each language: units, literals and settings, states, names of objects and commands."""
@@ -90,11 +103,13 @@ def _functions() -> Mapping[tuple[str, str], tuple[Path, ast.FunctionDef | ast.A
     """Return functions and methods by module and name; the `__init__` of a class by the name of the class."""
     found = {}
     for path in modules():
-        for scope in (syntax(path), *(node for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef))):
+        classes = (node for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef))
+        for scope in (syntax(path), *classes):
+            class_name = scope.name if isinstance(scope, ast.ClassDef) else ""
             for node in ast.iter_child_nodes(scope):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    is_init = isinstance(scope, ast.ClassDef) and node.name == "__init__"
-                    found[dotted(path), scope.name if is_init else node.name] = path, node
+                    name = class_name if class_name and node.name == "__init__" else node.name
+                    found[dotted(path), name] = path, node
     return found
 
 

@@ -48,7 +48,7 @@ def test_no_value_of_a_text_is_an_english_fragment() -> None:
         ("{} min {} s", False),
     ],
 )
-def test_fragments_are_told_from_identifiers(constant: str, *, is_fragment: bool) -> None:
+def test_fragments_differ_from_identifiers(constant: str, *, is_fragment: bool) -> None:
     assert has_english_word(constant) is is_fragment
 
 

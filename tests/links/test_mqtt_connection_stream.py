@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.foundation.text import Text
 from edge.links.mqtt_connection import ControlClient, MqttStream, PahoSocket
 
 PUBLISH, PUBACK, PINGRESP = b"\x30\x05\x00\x01t\x00x", b"\x40\x02\x00\x07", b"\xd0\x00"
@@ -18,7 +19,7 @@ class Received:
 
     def __init__(self) -> None:
         self.packets: list[tuple[str, Any]] = []
-        self.lost: list[str] = []
+        self.lost: list[str | Text] = []
         self.stream = MqttStream(
             lambda flags, body: self.packets.append(("publish", (flags, body))),
             lambda flags, body: self.packets.append(("puback", (flags, body))),
@@ -51,14 +52,14 @@ async def _receive_in_parts(sizes: list[int]) -> None:
 async def test_malformed_packet_length_ends_the_connection() -> None:
     received = Received()
     received.stream.data_received(b"\x30\xff\xff\xff\xff\x01")
-    assert received.lost == ["a packet with a length that does not end"]
+    assert list(map(str, received.lost)) == ["a packet with a length that does not end"]
 
 
 async def test_the_end_of_the_connection_is_reported() -> None:
     received = Received()
     received.stream.connection_lost(ConnectionResetError("reset"))
     received.stream.connection_lost(None)
-    assert received.lost == ["reset", "the broker has closed the connection"]
+    assert list(map(str, received.lost)) == ["reset", "the broker has closed the connection"]
 
 
 async def test_writing_waits_while_the_broker_does_not_read() -> None:

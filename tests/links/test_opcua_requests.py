@@ -6,6 +6,7 @@ import pytest
 from asyncua import ua
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.links.opcua_requests import RequestListener, ignore_request, reported, translate_errors
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.opcua.client_transport import MessageTooLargeError
@@ -54,7 +55,7 @@ async def test_request_without_a_listener_is_ignored() -> None:
     ids=["timeout", "refused", "with text", "without text"],
 )
 def test_error_is_translated_to_unavailable(error: Exception, reason: str) -> None:
-    with pytest.raises(Unavailable) as caught, translate_errors("it fails", "Look."):
+    with pytest.raises(Unavailable) as caught, translate_errors(Text("it fails"), "Look."):
         raise error
     assert (caught.value.message, caught.value.advice) == (f"it fails: {reason}", "Look.")
 
@@ -70,12 +71,12 @@ def test_error_is_translated_to_unavailable(error: Exception, reason: str) -> No
 )
 def test_answer_beyond_the_size_limit_is_refused(error: Exception) -> None:
     """It was a lost connection: the next one met the same answer, without an end."""
-    with pytest.raises(Refused) as caught, translate_errors("it fails"):
+    with pytest.raises(Refused) as caught, translate_errors(Text("it fails")):
         raise error
     assert caught.value.kind == "too_large"
 
 
 def test_cancellation_carries_no_result_to_a_task_group() -> None:
-    with pytest.raises(asyncio.CancelledError) as caught, translate_errors("it fails"):
+    with pytest.raises(asyncio.CancelledError) as caught, translate_errors(Text("it fails")):
         raise asyncio.CancelledError("a result")
     assert caught.value.args == ()

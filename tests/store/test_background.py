@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from edge.foundation.errors import Defect, RenewalError, SettingsError, Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.store.background import Defects, Isolated, poll_store, renewal, restart_on_defect, retry_while_unavailable
 from tests.conftest import WaitUntil
 
@@ -205,7 +206,7 @@ async def test_command_refused_by_redis_restarts_the_service(wait_until: WaitUnt
 @pytest.mark.parametrize("error", [KeyError("unforeseen"), Defect("Redis refuses a command of ours: WRONGTYPE")])
 async def test_defect_of_a_renewal_ends_its_task(error: Exception) -> None:
     async def renew() -> None:
-        with renewal("the lock of job 1"):
+        with renewal(Text("the lock of job 1")):
             raise error
 
     with pytest.raises(RenewalError, match="the lock of job 1 cannot be renewed"):

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import click
 import msgspec
 
-from edge.model.finding import HealthFinding, Level, PublicFinding, public_finding, worst
+from edge.model.finding import HealthFinding, Level, PublicHealthFinding, public_form, worst
 
 _NARROWEST: Final = 24
 """The least width of a text that continues below itself."""
@@ -79,13 +79,13 @@ def print_findings(findings: Sequence[HealthFinding], *, as_json: bool) -> int:
     """Print findings as text or JSON; return the exit status."""
     level = worst(findings)
     if as_json:
-        print_json({"level": level, "findings": tuple(map(public_finding, findings))})
+        print_json({"level": level, "findings": tuple(map(public_form, findings))})
     else:
-        _print_findings(tuple(map(public_finding, findings)))
+        _print_findings(tuple(map(public_form, findings)))
     return _STATUS[level]
 
 
-def _print_findings(findings: Sequence[PublicFinding]) -> None:
+def _print_findings(findings: Sequence[PublicHealthFinding]) -> None:
     width = max(len(finding.subject) for finding in findings)
     indent = _LEVEL_WIDTH + width + 3
     for item in findings:

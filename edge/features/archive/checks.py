@@ -9,6 +9,7 @@ from edge.app.service_user import may_write
 from edge.config import Settings, password_of
 from edge.features.archive.database import ArchiveFault, reading
 from edge.features.archive.settings import ArchiveSettings
+from edge.foundation.text import Text
 from edge.model.finding import Examination, HealthFinding, failing, ok, warning
 
 SUBJECT = "archive"
@@ -28,25 +29,44 @@ def _finding(settings: ArchiveSettings, may_write: Callable[[Path], bool]) -> He
     directory = Path(settings.directory)
     present = next(parent for parent in (directory, *directory.parents) if parent.exists())
     if not present.is_dir():
-        return failing(SUBJECT, f"{present} is not a directory", "Remove it, or change [archive] directory.")
+        return failing(
+            SUBJECT,
+            Text.of("{present} is not a directory", present=present),
+            "Remove it, or change [archive] directory.",
+        )
     if not may_write(present):
-        advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
-        return failing(SUBJECT, f"the gateway may not write {present}: results are not archived", advice)
+        advice = Text.of(
+            "Create it for the service: install -d -o microdcs-edge -m 750 {directory}", directory=directory
+        )
+        return failing(
+            SUBJECT, Text.of("the gateway may not write {present}: results are not archived", present=present), advice
+        )
     damaged = sorted(directory.glob("results-damaged-*.sqlite"))
     if damaged:
-        advice = f"Save what can be read: sqlite3 {damaged[-1]} .recover; then remove the file."
-        return warning(SUBJECT, f"a damaged archive was set aside: {damaged[-1]}", advice)
+        advice = Text.of(
+            "Save what can be read: sqlite3 {damaged} .recover; then remove the file.", damaged=damaged[-1]
+        )
+        return warning(SUBJECT, Text.of("a damaged archive was set aside: {damaged}", damaged=damaged[-1]), advice)
     size = settings.file.stat().st_size if settings.file.exists() else 0
     free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - size)
     try:
         jobs = _count(settings.file) if size else 0
     except ArchiveFault as fault:
-        return failing(SUBJECT, fault.message, "Check the disk; the gateway sets a damaged file aside.")
-    text = f"{jobs:,} jobs, {size // _MIB} of {settings.max_bytes // _MIB} MiB, {free // _MIB} MiB free"
+        return failing(SUBJECT, fault.text, "Check the disk; the gateway sets a damaged file aside.")
+    found = Text.of(
+        "{jobs:,} jobs, {used} of {max_bytes} MiB, {free} MiB free",
+        jobs=jobs,
+        used=size // _MIB,
+        max_bytes=settings.max_bytes // _MIB,
+        free=free // _MIB,
+    )
     if free < wanted:
-        advice = "Lower [archive] max_bytes, or choose a larger disk: on a full one results wait in the store."
-        return warning(SUBJECT, f"{text}: less than max_bytes", advice)
-    return ok(SUBJECT, f"{settings.file}: {text}")
+        return warning(
+            SUBJECT,
+            Text.of("{found}: less than max_bytes", found=found),
+            "Lower [archive] max_bytes, or choose a larger disk: on a full one results wait in the store.",
+        )
+    return ok(SUBJECT, Text.of("{file}: {found}", file=settings.file, found=found))
 
 
 def _count(file: Path) -> int:

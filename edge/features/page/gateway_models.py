@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from edge.model.certificate import PublicCertificate
-from edge.model.finding import PublicFinding
+from edge.model.finding import PublicHealthFinding
 from edge.model.instant import Instant
 from edge.model.lock import PublicLock
 from edge.model.plant import PublicComponent, PublicOperation
@@ -87,7 +87,7 @@ class TrustBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class FindingList(Struct, frozen=True, kw_only=True):
     """What `edge doctor` finds."""
 
-    findings: tuple[PublicFinding, ...]
+    findings: tuple[PublicHealthFinding, ...]
 
 
 class LogLine(Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.equipment_health import public_equipment
-from edge.model.finding import public_finding
+from edge.model.finding import public_form
 from edge.model.lock import LockKind, lock_info, public_lock
 from edge.model.plant import MaintenanceKind, OperationType, public_operation
 from edge.model.user import Role, public_session
@@ -109,7 +109,7 @@ async def _certificates(services: WebServices, _: ApiCall) -> models.Certificate
 async def list_findings(services: WebServices, language: str) -> models.FindingList:
     """Return what `edge doctor` finds, in a language. Raises Unavailable."""
     return models.FindingList(
-        findings=tuple(public_finding(finding, language) for finding in await services.tools.examine())
+        findings=tuple(public_form(finding, language) for finding in await services.tools.examine())
     )
 
 

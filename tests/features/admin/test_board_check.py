@@ -7,7 +7,7 @@ import pytest
 from edge.features.admin.board import profile_directory, read_boards
 from edge.features.admin.board_check import examine_board
 from edge.foundation.computer import Computer
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 from tests.foundation.computers import HEALTHY, computer
 
 BOARDS = read_boards(profile_directory() / "boards")
@@ -15,15 +15,15 @@ MOUNTS = "/proc/mounts"
 REDIS = "/etc/microdcs-edge/store.conf"
 
 
-def point(computer: Computer, board: str, subject: str) -> PublicFinding:
+def point(computer: Computer, board: str, subject: str) -> PublicHealthFinding:
     (found,) = (
-        public_finding(finding) for finding in examine_board(computer, BOARDS[board]) if finding.subject == subject
+        public_form(finding) for finding in examine_board(computer, BOARDS[board]) if finding.subject == subject
     )
     return found
 
 
 def test_healthy_board_has_no_faults(tmp_path: Path) -> None:
-    findings = list(map(public_finding, examine_board(computer(tmp_path, HEALTHY), BOARDS["rpi4"])))
+    findings = list(map(public_form, examine_board(computer(tmp_path, HEALTHY), BOARDS["rpi4"])))
     assert {finding.subject for finding in findings} == {
         "GPIO",
         "append-only file",
@@ -67,7 +67,7 @@ def test_board_fault_is_reported_with_its_level(
 
 def test_missing_clock_is_reported_with_the_advice_of_the_board(tmp_path: Path) -> None:
     (found,) = (
-        public_finding(finding)
+        public_form(finding)
         for finding in examine_board(computer(tmp_path, {}), BOARDS["rpi5"])
         if finding.subject == "real-time clock"
     )
@@ -83,7 +83,7 @@ def test_watchdog_without_kernel_state_is_judged_by_systemd_settings(
         "/etc/systemd/system.conf.d/x.conf": f"RuntimeWatchdogSec={setting}\n",
     }
     (found,) = (
-        public_finding(finding)
+        public_form(finding)
         for finding in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
         if finding.subject == "watchdog"
     )
@@ -94,7 +94,7 @@ def test_watchdog_without_kernel_state_is_judged_by_systemd_settings(
 def test_recommended_fsync_policy_depends_on_the_medium(tmp_path: Path, medium: str, policy: str) -> None:
     files = {"/sys/block/mmcblk0/device/type": medium, REDIS: f"appendonly yes\nappendfsync {policy}\n"}
     (found,) = (
-        public_finding(finding)
+        public_form(finding)
         for finding in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
         if finding.subject == "append-only file"
     )

@@ -9,7 +9,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings,
 from edge.features.admin.broker_check import brokers, examine_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import open_session
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 from tests.free_ports import free_port
 from tests.local_broker import open_broker
 from tests.northbound.access_rules import refusing_subscriptions
@@ -25,9 +25,9 @@ def settings_with(mqtt: MqttSettings, prefix: str, **urls: str) -> Settings:
     )
 
 
-async def examined(settings: Settings) -> dict[str, PublicFinding]:
+async def examined(settings: Settings) -> dict[str, PublicHealthFinding]:
     return {
-        str(finding.subject): public_finding(finding)
+        str(finding.subject): public_form(finding)
         for mqtt, listeners in brokers(settings)
         async for finding in examine_broker(mqtt, listeners)
     }

@@ -11,7 +11,7 @@ import pytest
 from edge.config import MqttSettings, RedisSettings
 from edge.features.admin.doctor import examine, findings_of
 from edge.foundation.errors import Unavailable
-from edge.model.finding import HealthFinding, Level, ok, public_finding
+from edge.model.finding import HealthFinding, Level, ok, public_form
 from tests.app.running import opcua_in, settings_of, written
 from tests.features.page.foreign_words import english_words
 
@@ -32,7 +32,7 @@ async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
     ],
 )
 async def test_failed_examination_is_a_finding_and_hides_no_other_finding(error: Exception, reported: str) -> None:
-    findings = list(map(public_finding, await findings_of("part", breaking(error))))
+    findings = list(map(public_form, await findings_of("part", breaking(error))))
     assert [(finding.subject, finding.level) for finding in findings] == [("first", Level.OK), ("part", Level.FAILING)]
     assert reported in findings[1].found
     assert findings[1].advice
@@ -43,7 +43,7 @@ async def test_blocked_examination_is_cancelled() -> None:
         yield ok("first", "found before")
         await asyncio.Event().wait()
 
-    findings = list(map(public_finding, await findings_of("part", hanging(), within=0.05)))
+    findings = list(map(public_form, await findings_of("part", hanging(), within=0.05)))
     assert findings[1].found == "no answer within 0.05 s"
 
 
@@ -51,7 +51,7 @@ async def test_examinations_run_concurrently(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
-    findings = list(map(public_finding, await examine(file, {})))
+    findings = list(map(public_form, await examine(file, {})))
     subjects = [finding.subject for finding in findings]
     assert subjects[:2] == ["settings", "store"]
     assert {"MES", "equipment wrench", "equipment camera", "OPC UA port", "clock", "memory", "versions"} <= {*subjects}
@@ -63,7 +63,7 @@ async def test_findings_have_no_english_word_in_another_language(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, language: str
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
-    findings = [public_finding(finding, language) for finding in await examine(file, {})]
+    findings = [public_form(finding, language) for finding in await examine(file, {})]
     texts = {text for finding in findings for text in (finding.subject, finding.found, finding.advice)}
     assert {text: words for text in texts if (words := english_words(text.replace("camera", ""), language))} == {}
 
@@ -73,7 +73,7 @@ async def test_invalid_settings_are_reported_and_the_machine_is_examined(
 ) -> None:
     file = tmp_path / "edge.toml"
     file.write_text("[redis]\nulr = 1\n[mqtt]\nurl = 'http://x'\n")
-    findings = list(map(public_finding, await examine(file, {})))
+    findings = list(map(public_form, await examine(file, {})))
     assert [finding.subject for finding in findings if finding.level is Level.FAILING] == ["settings", "settings"]
     assert "versions" in {finding.subject for finding in findings}
 

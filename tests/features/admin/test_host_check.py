@@ -15,12 +15,12 @@ from edge.features.admin.host_check import (
     versions,
 )
 from edge.foundation.clock_sync import Clock
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 
 
-async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> PublicFinding:
+async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> PublicHealthFinding:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("U", (), {"total": total, "free": free}))
-    (finding,) = [public_finding(disk) async for disk in examine_disks([str(place)])]
+    (finding,) = [public_form(disk) async for disk in examine_disks([str(place)])]
     return finding
 
 
@@ -43,7 +43,7 @@ async def test_disk_finding_depends_on_the_free_space(
 
 
 async def test_missing_directory_uses_its_parent_and_a_disk_is_found_once(tmp_path: Path) -> None:
-    findings = [public_finding(disk) async for disk in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
+    findings = [public_form(disk) async for disk in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
     assert [finding.subject for finding in findings] == [f"disk {tmp_path}"]
 
 
@@ -51,7 +51,7 @@ async def test_missing_directory_uses_its_parent_and_a_disk_is_found_once(tmp_pa
 async def test_memory_finding_depends_on_the_available_memory(tmp_path: Path, free: int, level: Level) -> None:
     file = tmp_path / "meminfo"
     file.write_text(f"MemTotal:        1000000 kB\nMemFree:  1 kB\nMemAvailable:    {free} kB\nHugePages_Total:  0\n")
-    (finding,) = [public_finding(item) async for item in examine_memory(file)]
+    (finding,) = [public_form(item) async for item in examine_memory(file)]
     assert finding.level is level
 
 
@@ -64,12 +64,12 @@ def test_an_unsynchronised_clock_is_a_warning(known: Clock, level: Level) -> Non
 
 
 async def test_clock_of_this_machine_is_examined() -> None:
-    (finding,) = [public_finding(item) async for item in examine_clock()]
+    (finding,) = [public_form(item) async for item in examine_clock()]
     assert finding.subject == "clock"
 
 
 async def test_versions_contain_the_product_and_its_libraries() -> None:
-    (finding,) = [public_finding(version) async for version in examine_versions()]
+    (finding,) = [public_form(version) async for version in examine_versions()]
     assert finding.level is Level.OK
     assert "microdcs-edge 0." in finding.found
     assert set(host_check.LIBRARIES) <= versions().keys()

@@ -9,14 +9,14 @@ import pytest
 from edge.access.users import User, write_user
 from edge.config import OpcuaSettings
 from edge.features.admin.opcua_check import examine_trust, examine_users
-from edge.model.finding import HealthFinding, Level, PublicFinding, public_finding
+from edge.model.finding import HealthFinding, Level, PublicHealthFinding, public_form
 from edge.model.user import Role
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import add_certificate
 
 
-async def only(findings: AsyncIterator[HealthFinding]) -> PublicFinding:
-    (finding,) = [public_finding(item) async for item in findings]
+async def only(findings: AsyncIterator[HealthFinding]) -> PublicHealthFinding:
+    (finding,) = [public_form(item) async for item in findings]
     return finding
 
 

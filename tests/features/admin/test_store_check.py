@@ -12,7 +12,7 @@ from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 from edge.model.plant import Component
 from edge.store import components, ended_jobs, equipment_memory
 from edge.store.bounds import CountLimits
@@ -25,11 +25,11 @@ UNSAFE = "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z
 RELEASE = OpenSafing(what="release", since=1_700_000_000_000, tries=7, reason="MID 0042 declined")
 
 
-async def examined(settings: RedisSettings) -> dict[str, PublicFinding]:
-    return {str(finding.subject): public_finding(finding) async for finding in examine_store(settings)}
+async def examined(settings: RedisSettings) -> dict[str, PublicHealthFinding]:
+    return {str(finding.subject): public_form(finding) async for finding in examine_store(settings)}
 
 
-async def on(directory: Path, *options: str, durability: str = "any") -> dict[str, PublicFinding]:
+async def on(directory: Path, *options: str, durability: str = "any") -> dict[str, PublicHealthFinding]:
     async with own_server(directory, *options) as server:
         return await examined(RedisSettings(url=server.url, durability=durability))  # type: ignore[arg-type]
 
@@ -199,8 +199,7 @@ async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path)
         for limit in (2, 4, 5):
             limits = CountLimits(("station-1",), marks=9, undelivered=limit)
             findings = {
-                str(finding.subject): public_finding(finding)
-                async for finding in examine_store(settings, limits=limits)
+                str(finding.subject): public_form(finding) async for finding in examine_store(settings, limits=limits)
             }
             levels[limit] = findings["undelivered results of station-1"].level
             assert findings["marks of messages"].level is Level.OK

@@ -7,13 +7,13 @@ import pytest
 
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import SettingsError
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 from edge.store.open_store import open_store
 from tests.store.sentinel_line import SERVICE, Line, open_line, until
 
 
-async def examined(line: Line, unique: str) -> dict[str, PublicFinding]:
-    return {str(finding.subject): public_finding(finding) async for finding in examine_store(line.settings(unique))}
+async def examined(line: Line, unique: str) -> dict[str, PublicHealthFinding]:
+    return {str(finding.subject): public_form(finding) async for finding in examine_store(line.settings(unique))}
 
 
 async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 from edge.features.archive.checks import examine_archive
 from edge.features.archive.database import ArchiveFile
 from edge.features.archive.settings import ArchiveSettings
-from edge.model.finding import HealthFinding, Level
+from edge.model.finding import Level, PublicHealthFinding, public_form
 from tests.features.archive.conftest import LIMITS
 from tests.features.archive.records import records
 
 
-async def findings(**settings: object) -> list[HealthFinding]:
+async def findings(**settings: object) -> list[PublicHealthFinding]:
     """Examine an archive with these settings."""
-    return [finding async for finding in examine_archive(ArchiveSettings(**settings))]  # type: ignore[arg-type]
+    return [public_form(finding) async for finding in examine_archive(ArchiveSettings(**settings))]  # type: ignore[arg-type]
 
 
 async def test_gateway_without_archive_has_no_finding() -> None:
@@ -38,7 +38,7 @@ async def test_file_in_place_of_the_directory_fails(tmp_path: Path) -> None:
 
 async def test_unwritable_directory_fails(tmp_path: Path) -> None:
     settings = ArchiveSettings(directory=str(tmp_path))
-    (finding,) = [finding async for finding in examine_archive(settings, may_write=lambda _: False)]
+    (finding,) = [public_form(finding) async for finding in examine_archive(settings, may_write=lambda _: False)]
     assert (finding.level, "are not archived" in finding.found) == (Level.FAILING, True)
 
 

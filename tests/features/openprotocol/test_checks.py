@@ -8,12 +8,12 @@ from edge.features.openprotocol.checks import examine_controller
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 
 
-async def examined(port: int) -> PublicFinding:
+async def examined(port: int) -> PublicHealthFinding:
     settings = OpenProtocolSettings(kind="openprotocol", type_ids=("t",), url=f"tcp://127.0.0.1:{port}")
-    (finding,) = [public_finding(item) async for item in examine_controller("wrench", settings)]
+    (finding,) = [public_form(item) async for item in examine_controller("wrench", settings)]
     return finding
 
 

@@ -13,5 +13,5 @@ def test_certificate_of_the_page_alone_is_examined(tmp_path: Path) -> None:
     opcua = OpcuaSettings(endpoint="", pki=str(tmp_path / "pki"), trusted=str(tmp_path / "trusted"))
     certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
     web = WebSettings(listen="tls://192.0.2.9:8443")
-    (finding,) = certificates_of(Settings(opcua=opcua, sections={"web": web}))
+    (finding,) = map(public_form, certificates_of(Settings(opcua=opcua, sections={"web": web})))
     assert finding.found == "it does not name 192.0.2.9"

@@ -6,12 +6,12 @@ from edge.config import MqttSettings, Settings
 from edge.features.admin.broker_check import brokers, examine_broker
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.links.mqtt import open_session
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 
 
-async def examined(settings: Settings) -> dict[str, PublicFinding]:
+async def examined(settings: Settings) -> dict[str, PublicHealthFinding]:
     return {
-        str(finding.subject): public_finding(finding)
+        str(finding.subject): public_form(finding)
         for mqtt, listeners in brokers(settings)
         async for finding in examine_broker(mqtt, listeners)
     }

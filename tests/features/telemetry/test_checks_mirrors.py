@@ -5,20 +5,20 @@ from edge.config import RedisSettings, Settings
 from edge.features.admin.doctor import findings_of
 from edge.features.telemetry.checks import examine_mirrors
 from edge.features.telemetry.settings import MirrorSettings
-from edge.model.finding import PublicFinding, public_finding
+from edge.model.finding import PublicHealthFinding, public_form
 from edge.store import instance_leases
 from edge.store import set_mirrors as mirrors
 from edge.store.client import Store
 from edge.store.set_mirrors import Freshness, MirrorReader
 
 
-async def found(redis: RedisSettings) -> PublicFinding:
+async def found(redis: RedisSettings) -> PublicHealthFinding:
     mirror = {"mirror.carriers": MirrorSettings(url="redis://127.0.0.1:1", key="active")}
     (finding,) = await findings_of(
         "mirrors",
         examine_mirrors(Settings(redis=redis, sections=mirror)),
     )
-    return public_finding(finding)
+    return public_form(finding)
 
 
 async def test_mirror_that_no_gateway_reads_is_a_finding(store: Store, redis: RedisSettings) -> None:

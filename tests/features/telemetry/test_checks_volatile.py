@@ -4,11 +4,11 @@ from edge.config import RedisSettings, Settings
 from edge.features.admin.doctor import findings_of
 from edge.features.telemetry.checks import examine_volatile_store
 from edge.features.telemetry.settings import TelemetrySettings
-from edge.model.finding import PublicFinding, public_finding
+from edge.model.finding import PublicHealthFinding, public_form
 
 
-async def found(settings: Settings) -> list[PublicFinding]:
-    return list(map(public_finding, await findings_of("volatile store", examine_volatile_store(settings))))
+async def found(settings: Settings) -> list[PublicHealthFinding]:
+    return list(map(public_form, await findings_of("volatile store", examine_volatile_store(settings))))
 
 
 async def test_second_store_that_writes_files_is_a_warning(redis: RedisSettings) -> None:

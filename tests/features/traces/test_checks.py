@@ -4,11 +4,11 @@ from pathlib import Path
 
 from edge.features.traces.checks import examine_traces
 from edge.features.traces.settings import TracesSettings
-from edge.model.finding import Level, PublicFinding, public_finding
+from edge.model.finding import Level, PublicHealthFinding, public_form
 
 
-async def found(**settings: object) -> list[PublicFinding]:
-    return [public_finding(trace) async for trace in examine_traces(TracesSettings(**settings))]  # type: ignore[arg-type]
+async def found(**settings: object) -> list[PublicHealthFinding]:
+    return [public_form(trace) async for trace in examine_traces(TracesSettings(**settings))]  # type: ignore[arg-type]
 
 
 async def test_gateway_without_traces_has_no_finding() -> None:
@@ -42,7 +42,7 @@ async def test_file_in_place_of_the_directory_fails(tmp_path: Path) -> None:
 
 async def test_unwritable_directory_fails(tmp_path: Path) -> None:
     settings = TracesSettings(directory=str(tmp_path))
-    (finding,) = [public_finding(trace) async for trace in examine_traces(settings, may_write=lambda _: False)]
+    (finding,) = [public_form(trace) async for trace in examine_traces(settings, may_write=lambda _: False)]
     assert (finding.level, "traces are lost" in finding.found) == (Level.FAILING, True)
 
 

@@ -24,7 +24,7 @@ from edge.features.admin.site_settings import (
     write_site,
 )
 from edge.foundation.errors import SettingsError
-from edge.model.finding import HealthFinding, public_finding
+from edge.model.finding import HealthFinding, public_form
 
 _NO_BROKER = "none"
 _NAME = get_type_hints(GatewaySettings, include_extras=True)["name"]
@@ -191,7 +191,7 @@ def _report(site: Site, directory: Path, findings: Sequence[HealthFinding], *, a
 
     steps = list(next_steps(site, directory, is_installed=str(directory) == _DIRECTORY))
     if as_json:
-        print_json({"file": str(directory / FILE), "findings": tuple(map(public_finding, findings)), "next": steps})
+        print_json({"file": str(directory / FILE), "findings": tuple(map(public_form, findings)), "next": steps})
         return
     print_findings(findings, as_json=False)
     print_text("next:")
