@@ -28,7 +28,7 @@ _NOT_WORDS: Final = re.compile(
     r"""
     \{[^}]*\}  # the place of a value
     | `[^`]*`  # a command or setting
-    | \[[a-z_.<>]+\](?:[ ][a-z_]+[ ]=[ ]\w+)?  # a section, or a setting in it
+    | \[[a-z_.<>]+\](?:[ ][a-z_]+)?(?:[ ]=[ ]\w+)?  # a section, or a setting in it
     | \b(?:edge|apt)(?:[ ][a-z-]+)+  # a command
     | \b[A-Z]{2,}\b  # a sign such as MES
     | \S*[/_=.:@\d]\S+  # an identifier, an address, a file
