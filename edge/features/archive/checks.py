@@ -87,12 +87,14 @@ def _plant_finding(settings: ArchiveSettings) -> HealthFinding:
         # The library is an extra of the package.
         from edge.features.archive.plant import PlantUnavailable, count_waiting  # noqa: PLC0415
     except ImportError as error:
-        return failing(PLANT, f"a library is not installed: {error}", "pip install 'microdcs-edge[archive]'")
+        return failing(
+            PLANT, Text.of("a library is not installed: {reason}", reason=error), "pip install 'microdcs-edge[archive]'"
+        )
     try:
         waiting = count_waiting(settings.file, settings.url, password_of(settings)) if settings.file.exists() else 0
     except (PlantUnavailable, ArchiveFault) as error:
-        return warning(PLANT, error.message, error.advice)
-    return ok(PLANT, f"it answers; {waiting:,} jobs wait to be copied")
+        return warning(PLANT, error.text, error.advice_text)
+    return ok(PLANT, Text.of("it answers; {waiting:,} jobs wait to be copied", waiting=waiting))
 
 
 def checks(settings: Settings) -> Iterator[Examination]:

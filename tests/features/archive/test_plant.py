@@ -18,7 +18,7 @@ from edge.features.archive.database import ArchiveFile
 from edge.features.archive.plant import Forwarder, PlantUnavailable, forward
 from edge.features.archive.record import term_of
 from edge.features.archive.settings import ArchiveSettings
-from edge.model.finding import Level
+from edge.model.finding import Level, public_form
 from tests.features.archive.archived import end_jobs, open_writer
 from tests.features.archive.postgres import Postgres, own_postgres
 from tests.features.archive.records import record, records
@@ -95,13 +95,13 @@ def test_new_file_of_a_gateway_is_forwarded_from_its_beginning(archive_file: Arc
 async def test_doctor_names_what_waits_and_a_plant_that_is_away(archive_file: ArchiveFile, postgres: Postgres) -> None:
     archive_file.write(records(range(3)), {})
     settings = ArchiveSettings(directory=str(archive_file.file.parent), url=postgres.url)
-    (before,) = [finding async for finding in examine_plant(settings)]
+    (before,) = [public_form(finding) async for finding in examine_plant(settings)]
     assert (before.level, before.found) == (Level.OK, "it answers; 3 jobs wait to be copied")
     forward_all(archive_file, postgres)
-    (after,) = [finding async for finding in examine_plant(settings)]
+    (after,) = [public_form(finding) async for finding in examine_plant(settings)]
     assert after.found == "it answers; 0 jobs wait to be copied"
     away = replace(settings, url="postgresql://edge@127.0.0.1:1/results")
-    (finding,) = [finding async for finding in examine_plant(away)]
+    (finding,) = [public_form(finding) async for finding in examine_plant(away)]
     assert (finding.level, "does not take results" in finding.found) == (Level.WARNING, True)
 
 

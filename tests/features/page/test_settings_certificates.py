@@ -5,6 +5,7 @@ from pathlib import Path
 from edge.app.certificate_lifetimes import certificates_of
 from edge.config import OpcuaSettings, Settings
 from edge.features.page.settings import WebSettings
+from edge.model.finding import public_form
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 
