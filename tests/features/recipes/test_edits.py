@@ -37,6 +37,7 @@ from edge.model.recipe import BranchType, Intervention, Recipe, Step, Transition
 from edge.sfc.check import safety_faults, shape_faults
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.structure import Structure
+from tests.examples import examples
 from tests.features.recipes.editing import done, read, ways, written
 from tests.sfc.charts import recipes
 
@@ -80,7 +81,7 @@ def changes(draw: st.DrawFn, recipe: Recipe) -> Change:
     return draw(st.one_of(kinds))
 
 
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(max_examples=examples(300), deadline=None)
 
 
 @MANY
