@@ -24,6 +24,9 @@ MESSAGE_BYTES = CHUNKS * CHUNK_BYTES
 REQUEST_BYTES = 16 * CHUNK_BYTES
 """The largest request: decoded it takes a hundred times as much. An order has 256 KiB of JSON at most."""
 
+MOST_ENCRYPTED_BLOCKS = 4
+"""RSA blocks of an OpenSecureChannel and of a password: four hold a request that a key of 4096 bits has signed."""
+
 REQUEST_SIZES: Mapping[int, int] = MappingProxyType(
     {
         **dict.fromkeys(

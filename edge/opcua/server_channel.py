@@ -15,6 +15,7 @@ from cryptography import x509
 from edge.opcua.access import AccessPolicy, Peer
 from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.application_certificate import application_uris, read_chain
+from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS
 
 # The longest and the shortest lifetime of a key; a client renews it after three quarters of it.
 _LONGEST_MS = 3_600_000
@@ -24,9 +25,6 @@ _GRACE = 1.25  # for what was sent before the new key arrived (OPC 10000-4, 5.5.
 _SMALLEST_BUFFER = 8192  # of OPC 10000-6, 7.1.2.3
 
 _LAST_SEQUENCE_NUMBER = (1 << 32) - 1025  # OPC 10000-6, 6.7.2.4: numbers wrap before this many are left
-
-MOST_BLOCKS = 4
-"""RSA blocks of an OpenSecureChannel and of a password: four hold a request that a key of 4096 bits has signed."""
 
 _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
 
@@ -43,7 +41,7 @@ class FewBlocks:
 
     def decrypt(self, data: bytes) -> bytes:
         """Return the plain text."""
-        if len(data) > MOST_BLOCKS * self.encrypted_block_size() or data == self._last:
+        if len(data) > MOST_ENCRYPTED_BLOCKS * self.encrypted_block_size() or data == self._last:
             raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
         self._last = data
         return bytes(self._decryptor.decrypt(data))

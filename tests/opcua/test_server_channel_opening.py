@@ -12,7 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from edge.opcua.server_channel import MOST_BLOCKS, FewBlocks
+from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS
+from edge.opcua.server_channel import FewBlocks
 from edge.uaserver import certificates
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import Application, own_certificate
@@ -76,6 +77,6 @@ def test_same_bytes_are_not_decrypted_again() -> None:
     decryptor = FewBlocks(DecryptorRsa(own.key, decrypt_rsa_oaep, 42))
     data = encrypted(2)
     assert decryptor.decrypt(data)
-    for refused in (data, encrypted(MOST_BLOCKS + 1)):
+    for refused in (data, encrypted(MOST_ENCRYPTED_BLOCKS + 1)):
         with pytest.raises(ua.UaStatusCodeError):
             decryptor.decrypt(refused)

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from edge.features.archive.record import PARAMETER, term_of
-from edge.features.archive.search import ArchivedJob, Search, find_jobs, instant
+from edge.features.archive.search import MOST_FOUND, ArchivedJob, Search, find_jobs, instant
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import RESULTS_METHOD_TYPE
 from edge.model.isa95 import Payload, ReturnStatus
@@ -32,7 +32,7 @@ class ResultsCall(Payload, frozen=True, kw_only=True):
     since: str = ""
     until: str = ""
     after: str = ""
-    most: Annotated[int, Meta(ge=1, le=200)] = 50
+    most: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 50
 
 
 class ResultsAnswer(Payload, frozen=True, kw_only=True):

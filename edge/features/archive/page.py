@@ -31,6 +31,7 @@ from edge.features.archive.record import (
     term_of,
 )
 from edge.features.archive.search import (
+    MOST_FOUND,
     ArchivedDetail,
     ArchivedJob,
     ArchivePage,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from edge.features.archive.service import Archive
 
 _PAGE_SIZE: Final = 25
-_MOST_OF_API: Final = 200
 _MOST_RESULTS: Final = 100
 _LARGEST: Final = 65_536
 _DAY_MS: Final = 86_400_000
@@ -130,7 +130,7 @@ def search_of(query: Mapping[str, str]) -> Search:
 
 async def _find(services: PageServices, call: ApiCall) -> ArchivePage:
     search = search_of(call.query)
-    return await _reading(services, lambda file: find_jobs(file, search, _MOST_OF_API))
+    return await _reading(services, lambda file: find_jobs(file, search, MOST_FOUND))
 
 
 async def _analysis(services: PageServices, call: ApiCall) -> Analysis:

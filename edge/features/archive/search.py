@@ -15,7 +15,9 @@ from edge.foundation.text import Text
 from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
 from edge.station.stored_job import NotRecorded, RecordedRun, StoredJob, of_documents, recorded_of_documents
 
-_FEW: Final = 2000
+MOST_FOUND: Final = 200
+"""The most jobs of one answer of the HTTP API and of a call of the MES; the page shows fewer at a time."""
+_MOST_OF_A_RARE_TERM: Final = 2000
 """The most jobs with one term that are looked at in the order of the term, not of their ends."""
 _LAST: Final = "\U0010ffff"
 
@@ -114,7 +116,7 @@ def _by_number(connection: sqlite3.Connection, terms: Sequence[Term]) -> tuple[l
     condition = "value = ? AND name = ?"
     counts = {term: _count(connection, condition, (term.value, term.name)) for term in terms}
     rarest = min(counts, key=counts.__getitem__, default=None)
-    if rarest is None or counts[rarest] > _FEW:
+    if rarest is None or counts[rarest] > _MOST_OF_A_RARE_TERM:
         return [], list(terms)
     return [(condition, (rarest.value, rarest.name))], [term for term in terms if term != rarest]
 
@@ -127,14 +129,14 @@ def _of_text(connection: sqlite3.Connection, text: str) -> list[_Condition]:
     names = ", ".join("?" for _ in NOT_IDENTIFIERS)
     prefix = f"value >= ? AND value < ? AND name NOT IN ({names})"
     given = (value, value + _LAST, *NOT_IDENTIFIERS)
-    if _count(connection, prefix, given) <= _FEW:
+    if _count(connection, prefix, given) <= _MOST_OF_A_RARE_TERM:
         return [(prefix, given)]
     return [(f"value = ? AND name NOT IN ({names})", (value, *NOT_IDENTIFIERS))]
 
 
 def _count(connection: sqlite3.Connection, condition: str, given: Sequence[str]) -> int:
     query = f"SELECT count(*) FROM (SELECT 1 FROM term WHERE {condition} LIMIT ?)"
-    (count,) = connection.execute(query, (*given, _FEW + 1)).fetchone()
+    (count,) = connection.execute(query, (*given, _MOST_OF_A_RARE_TERM + 1)).fetchone()
     return int(count)
 
 

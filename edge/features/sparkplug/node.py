@@ -16,7 +16,7 @@ from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.text import Text
 from edge.links.mqtt_broker import Broker
-from edge.links.mqtt_connection import NotReached, connect
+from edge.links.mqtt_connection import RETRY_SECONDS, NotReached, connect
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag import TagDefinitions, matches_any
 from edge.store import stream_of_samples as tags
@@ -71,7 +71,7 @@ class EdgeNode:
 
     async def run(self) -> None:
         """Run the edge node until cancelled; an unavailable broker, host or store is waited for."""
-        backoff = Backoff(shortest=0.1, longest=5.0, stable=5.0)
+        backoff = Backoff(*RETRY_SECONDS, stable=5.0)
         parts: NodeParts | None = None
         bd_seq: int | None = None
         try:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from edge.features.recipes.examination import ExaminedRecipe, examine
+from edge.features.recipes.examination import ExaminedRecipe
+from edge.features.recipes.examiner import examine
 from edge.features.recipes.service import RecipeWatch, examine_work_masters
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import WorkMaster
@@ -15,7 +16,7 @@ from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
 from tests.features.recipes.recipes import Json
-from tests.features.recipes.test_examination import SOUND, STUCK
+from tests.features.recipes.test_examiner import SOUND, STUCK
 from tests.station.plant import SCOPE
 
 
