@@ -77,6 +77,8 @@ class Feature(Struct, frozen=True):
     """What returns the schema of each document that it reads, by the name of the schema."""
     recipe_check: str = ""
     """Returns the faults that it finds in a recipe (`RecipeCheck` of `edge.sfc.compiler`)."""
+    work_master_record: str = ""
+    """Returns what it writes with Work Masters: `function(settings, origin, store, scope, work_masters)`."""
     settings_kinds: Mapping[str, str] = {}
     """Its kinds of station settings (`config.*` of the MES): the location of the `ListedSetting`, by kind."""
     documents: Mapping[str, DocumentKind] = {}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from edge.app.page_part import PagePart
     from edge.app.parts import GatewayParts, Works
     from edge.sfc.compiler import RecipeCheck
+    from edge.station.settings import Recorder, SettingOrigin
     from edge.uaserver.parts import AddPart
 
 FEATURES = (
@@ -78,6 +79,12 @@ def command_options(command: str) -> Sequence[str]:
 def recipe_checks() -> "Sequence[RecipeCheck]":
     """Return what features check in each recipe, on or off: a recipe is written before it runs."""
     return [pkgutil.resolve_name(feature.recipe_check) for feature in features() if feature.recipe_check]
+
+
+def work_master_recorders(settings: Settings, origin: "SettingOrigin") -> "Sequence[Recorder]":
+    """Return what features write together with the Work Masters that come from an origin."""
+    locations = [feature.work_master_record for feature in features() if feature.work_master_record]
+    return [partial(pkgutil.resolve_name(location), settings, origin) for location in locations]
 
 
 def settings_kinds() -> Mapping[str, str]:

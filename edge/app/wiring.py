@@ -21,6 +21,7 @@ from edge.app.features import (
     recipe_checks,
     serve_features,
     settings_kinds,
+    work_master_recorders,
 )
 from edge.app.health import Health
 from edge.app.interface import open_interface
@@ -58,7 +59,7 @@ from edge.station.retention import Deliveries, Expiry, KeptJobs
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Dispatch, Sender, routes_of
-from edge.station.settings import StationSettings
+from edge.station.settings import SettingOrigin, SettingSource, StationSettings
 from edge.station.start import RecipeLookup, Starter, StartSweep
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
@@ -135,11 +136,12 @@ async def open_gateway(
             core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
         )
         users = open_users(core) if settings.opcua.endpoint or has_logins(settings) else None
+        recorders = work_master_recorders(settings, SettingOrigin(SettingSource.MES))
         describe = GatewayDescription(core, now_ms()).describe
         works = Works(
             jobs,
             dispatch,
-            StationSettings(core.store, settings_kinds(), dedupe_ms, recipe_checks()),
+            StationSettings(core.store, settings_kinds(), dedupe_ms, recipe_checks(), recorders),
             users,
             settings_file,
             describe,

@@ -9,9 +9,9 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from edge.app.features import recipe_checks, settings_kinds
+from edge.app.features import recipe_checks, settings_kinds, work_master_recorders
 from edge.cli.terminal.command_group import OpenGroup
-from edge.cli.terminal.operator import recorded
+from edge.cli.terminal.operator import operator_name, recorded
 from edge.cli.terminal.output import print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
     CommandOutput,
@@ -27,7 +27,7 @@ from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
-from edge.station.settings import ListedSetting, SettingsMethod, StationSettings
+from edge.station.settings import ListedSetting, SettingOrigin, SettingsMethod, SettingSource, StationSettings
 from edge.store import jobs, resources
 from edge.store.client import Store
 
@@ -171,7 +171,9 @@ def set_(
     async def apply(at: StoreAccess) -> str:
         chosen = at.scope(scope)
         async with recorded(at, f"station {operation} {kind}", chosen, " ".join(what)):
-            settings = StationSettings(at.store, settings_kinds(), recipe_checks=recipe_checks())
+            origin = SettingOrigin(SettingSource.COMMAND, operator_name())
+            recorders = work_master_recorders(at.settings, origin)
+            settings = StationSettings(at.store, settings_kinds(), recipe_checks=recipe_checks(), recorders=recorders)
             await settings.apply(chosen, kind, operation, payload)
         return f"{chosen}: {kind} {'deleted' if delete else 'set'}"
 

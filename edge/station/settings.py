@@ -103,6 +103,25 @@ MAX_WARNINGS = 100
 KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
 """The kinds of the core; features declare further ones, which are lists."""
 
+
+class SettingSource(StrEnum):
+    """Where a change of station settings came from."""
+
+    MES = "mes"
+    COMMAND = "command"
+    STATION_FILE = "station_file"
+
+
+class SettingOrigin(Struct, frozen=True):
+    """Where a change came from, who made it, as far as known, and why."""
+
+    source: SettingSource
+    author: str = ""
+    reason: str = ""
+
+
+Recorder: TypeAlias = Callable[[Store, str, Sequence[WorkMaster]], Awaitable[Commit]]
+"""Returns what is written together with the Work Masters of a scope; it may be stale when they changed meanwhile."""
 Examiner: TypeAlias = Callable[[Sequence[WorkMaster]], Awaitable[tuple[str, ...]]]
 """Returns what is found in Work Masters that can be stored, for the answer; it may raise Refused."""
 SettingsListener: TypeAlias = Callable[[str], Awaitable[None]]
@@ -137,9 +156,11 @@ class StationSettings:
         further: Mapping[str, str] = {},
         dedupe_ms: int = DEDUPE_MS,
         recipe_checks: Sequence[RecipeCheck] = (),
+        recorders: Sequence[Recorder] = (),
     ) -> None:
         self._store = store
         self._recipe_checks = recipe_checks
+        self._recorders = recorders
         self._further = further
         self._dedupe_ms = dedupe_ms
         self.kinds = (*KINDS, *further)
@@ -245,7 +266,8 @@ class StationSettings:
         if faults := [fault for master in masters for fault in faults_of_work_master(master, self._recipe_checks)]:
             advice = "Correct the recipe; `edge check recipe` finds the same faults."
             raise Refused("recipe", join_texts("; ", faults), advice)
-        return join(resources.save_work_master(keys, scope, master) for master in masters), ()
+        recorded = [await record(self._store, scope, masters) for record in self._recorders]
+        return join((*(resources.save_work_master(keys, scope, master) for master in masters), *recorded)), ()
 
     async def _jobs_naming(self, scope: str, work_masters: frozenset[str]) -> tuple[str, ...]:
         """Return a warning for each stored job order that has yet to start and names one of some Work Masters."""

@@ -435,6 +435,12 @@ class Keys(Struct, frozen=True):
 
     # What the mes sets.
     workmaster = _key_of("hash", "workmaster:{id}", PERMANENT, "A work master with its recipe")
+    recipe_revisions = _key_of_two(
+        "hash",
+        "recipe:revisions:{scope:part}:{id}",
+        PERMANENT,
+        "The revisions of a Work Master in a scope, by number; `newest` is the number and digest of the released one",
+    )
     workmaster_list = _key_of(
         "set", "workmaster:list:{scope}", PERMANENT, "The ids of the work masters that a scope may run"
     )

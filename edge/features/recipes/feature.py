@@ -5,6 +5,7 @@ from edge.app.feature import Feature, Noun
 FEATURE = Feature(
     "recipes",
     sections="edge.features.recipes.settings:SECTIONS",
+    work_master_record="edge.features.recipes.revisions:plan_revisions",
     open="edge.features.recipes.service:open_recipes",
     commands={
         "recipes": Noun("edge.features.recipes.cli.commands", "Check recipes, and what else engineers do with them.")

@@ -17,6 +17,9 @@ class RecipesSettings(FeatureSettings, frozen=True, kw_only=True):
             "else it is stored, with the findings in the answer and an alarm.",
         ),
     ] = False
+    keep_revisions: Annotated[
+        int, Meta(ge=1, le=1000, description="Revisions of each Work Master that are kept, the released one included.")
+    ] = 50
 
 
 SECTIONS = {"recipes": Section(RecipesSettings, after="northbound")}

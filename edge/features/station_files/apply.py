@@ -71,7 +71,8 @@ class ObjectWriter:
         if subject.kind in document_kinds():
             return await self._documents.of(subject.kind).put(self._target, subject.id, described)
         payload = _payload(subject, described.content)
-        return await change_setting(self._target, subject.scope, subject.kind, SettingsMethod.PUT, payload)
+        recorders = self._documents.recorders
+        return await change_setting(self._target, subject.scope, subject.kind, SettingsMethod.PUT, payload, recorders)
 
     async def delete(self, subject: StationObject) -> bool:
         """Delete an object; return False without a write when the guard does not hold."""

@@ -7,9 +7,17 @@ from typing import Any
 import msgspec
 
 from edge.app.documents import Described, Documents, GuardedStore, decoded_or_text
-from edge.app.features import document_kinds, recipe_checks, settings_kinds
+from edge.app.features import document_kinds, recipe_checks, settings_kinds, work_master_recorders
 from edge.config import Settings
-from edge.station.settings import MAX_ITEM_BYTES, ListedSetting, SettingsMethod, StationSettings
+from edge.station.settings import (
+    MAX_ITEM_BYTES,
+    ListedSetting,
+    Recorder,
+    SettingOrigin,
+    SettingsMethod,
+    SettingSource,
+    StationSettings,
+)
 from edge.store.client import Store
 from edge.store.commit import Committed, join
 
@@ -21,6 +29,11 @@ class StationDocuments:
         self._settings = settings
         self._ports = ports
         self._opened: dict[str, Documents] = {}
+
+    @property
+    def recorders(self) -> Sequence[Recorder]:
+        """What is written together with Work Masters of station files."""
+        return work_master_recorders(self._settings, SettingOrigin(SettingSource.STATION_FILE))
 
     def of(self, kind: str) -> Documents:
         """Return those of a kind."""
@@ -38,9 +51,16 @@ class StationDocuments:
         return {kind: self.of(kind) for kind, exists in zip(kinds, found, strict=True) if exists}
 
 
-async def change_setting(target: GuardedStore, scope: str, kind: str, method: SettingsMethod, payload: object) -> bool:
+async def change_setting(
+    target: GuardedStore,
+    scope: str,
+    kind: str,
+    method: SettingsMethod,
+    payload: object,
+    recorders: Sequence[Recorder] = (),
+) -> bool:
     """Write a change as a MES does by an event; return False without a write when the guard does not hold."""
-    settings = StationSettings(target.store, settings_kinds(), recipe_checks=recipe_checks())
+    settings = StationSettings(target.store, settings_kinds(), recipe_checks=recipe_checks(), recorders=recorders)
     guarded = {guard.key for guard in target.guard.guards}
     while True:
         plan, _ = await settings.plan(scope, kind, method, payload)

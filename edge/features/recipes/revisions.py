@@ -1,0 +1,91 @@
+"""The revisions of a Work Master: what was stored, when, with author and reason; the newest of each stay.
+
+The revision with the highest number is the released one: the next job runs it.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from edge.config import Settings
+from edge.features.recipes.settings import RecipesSettings
+from edge.foundation.instant import now_ms
+from edge.model.isa95 import WorkMaster
+from edge.station.settings import SettingOrigin, SettingSource
+from edge.store.client import Store
+from edge.store.commit import Commit, HashField, join, operation
+
+_NEWEST: Final = "newest"
+"""The field with the number of the newest revision and the digest of its content."""
+_HASH_LENGTH: Final = 12
+
+
+class RecipeRevision(Struct, frozen=True, kw_only=True):
+    """One revision. `at` is in milliseconds since the epoch, `hash` names the recipe in job responses and OPC UA."""
+
+    number: int
+    at: int
+    source: SettingSource
+    author: str
+    reason: str
+    hash: str
+    work_master: WorkMaster
+
+
+def recipe_hash(work_master: WorkMaster) -> str:
+    """Return the first 12 hexadecimal digits of the SHA-256 of a recipe, whatever the order of its members."""
+    return _digest(work_master.data)
+
+
+def _digest(content: object) -> str:
+    text = msgspec.json.encode(content, order="deterministic")
+    return hashlib.sha256(text).hexdigest()[:_HASH_LENGTH]
+
+
+async def plan_revisions(
+    settings: Settings, origin: SettingOrigin, store: Store, scope: str, work_masters: Sequence[WorkMaster]
+) -> Commit:
+    """Return what to write together with Work Masters: a revision of each that differs from its released one."""
+    most = settings.section(RecipesSettings).keep_revisions
+    keys = [store.keys.recipe_revisions(scope, work_master.id) for work_master in work_masters]
+    newest = await store.read([("HGET", key, _NEWEST) for key in keys])
+    planned = zip(keys, work_masters, newest, strict=True)
+    return join(_plan(key, work_master, before, origin, most) for key, work_master, before in planned)
+
+
+def _plan(key: str, work_master: WorkMaster, before: str | None, origin: SettingOrigin, most: int) -> Commit:
+    content = _digest(work_master)
+    number, _, known = (before or "0 ").partition(" ")
+    guard = Commit(guards=(HashField(key, _NEWEST, before),))
+    if known == content:
+        return guard
+    revision = RecipeRevision(
+        number=int(number) + 1,
+        at=now_ms(),
+        source=origin.source,
+        author=origin.author,
+        reason=origin.reason,
+        hash=recipe_hash(work_master),
+        work_master=work_master,
+    )
+    text = msgspec.json.encode(revision).decode()
+    written = operation("HSET", key, _NEWEST, f"{revision.number} {content}", revision.number, text)
+    oldest = revision.number - most
+    return join((guard, written, operation("HDEL", key, oldest) if oldest > 0 else Commit()))
+
+
+async def load_revisions(store: Store, scope: str, work_master_id: str) -> tuple[RecipeRevision, ...]:
+    """Return the revisions that are kept of a Work Master, the released one first."""
+    fields: Mapping[str, str] = await store.execute("HGETALL", store.keys.recipe_revisions(scope, work_master_id))
+    texts = [text for name, text in fields.items() if name != _NEWEST]
+    revisions = [msgspec.json.decode(text, type=RecipeRevision) for text in texts]
+    return tuple(sorted(revisions, key=lambda revision: -revision.number))
+
+
+async def load_revision(store: Store, scope: str, work_master_id: str, number: int) -> RecipeRevision | None:
+    """Return one revision; None when it was never stored or is not kept any more."""
+    text = await store.execute("HGET", store.keys.recipe_revisions(scope, work_master_id), number)
+    return None if text is None else msgspec.json.decode(text, type=RecipeRevision)
