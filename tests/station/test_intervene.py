@@ -134,7 +134,7 @@ async def test_outcome_is_resolved_when_a_second_person_asks_for_the_same(
     assert (await asked("e2", "anna", {"torque": 85})).status is ReturnStatus.AWAITS_SECOND_PERSON
     assert "another result" in str((await asked("e3", "bert", {"torque": 90})).reason)
     assert "with a login" in str((await asked("e4", "bert", {"torque": 85}, has_login=False)).reason)
-    with pytest.raises(Refused, match="resolve needs two people"):
+    with pytest.raises(Refused, match="resolve done needs two people"):
         await asked("e5", "", {"torque": 85})
     loaded = await runs.load("J1")
     assert loaded
