@@ -83,7 +83,9 @@ async def open_archive(stack: AsyncExitStack, core: GatewayParts, _works: Works)
     limits = ArchiveLimits(settings.months * _MONTH_MS, settings.max_bytes)
     writers = []
     for scope in core.scopes:
-        writer = ArchiveWriter(core.store, scope, ArchiveFile(settings.file, limits), now_ms, settings.interval)
+        file = ArchiveFile(settings.file, limits)
+        stack.callback(file.close)
+        writer = ArchiveWriter(core.store, scope, file, now_ms, settings.interval)
         core.runs.listeners.append(writer.note)
         stack.callback(core.runs.listeners.remove, writer.note)
         writers.append(writer)

@@ -1,5 +1,7 @@
 """A station whose jobs have ended, a file of an archive, and commands on both."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,10 @@ LIMITS = ArchiveLimits(365 * DAY_MS, 1 << 30)
 
 
 @pytest.fixture
-def archive_file(tmp_path: Path) -> ArchiveFile:
+def archive_file(tmp_path: Path) -> Iterator[ArchiveFile]:
     """A file that does not exist yet."""
-    return ArchiveFile(tmp_path / "archive" / "results.sqlite", LIMITS)
+    with closing(ArchiveFile(tmp_path / "archive" / "results.sqlite", LIMITS)) as file:
+        yield file
 
 
 @pytest.fixture

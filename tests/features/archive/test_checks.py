@@ -1,5 +1,6 @@
 """The archive is examined by `edge doctor`."""
 
+from contextlib import closing
 from pathlib import Path
 
 from edge.features.archive.checks import examine_archive
@@ -20,7 +21,8 @@ async def test_gateway_without_archive_has_no_finding() -> None:
 
 
 async def test_jobs_of_the_archive_are_counted(tmp_path: Path) -> None:
-    ArchiveFile(tmp_path / "results.sqlite", LIMITS).write(records(range(3)), {})
+    with closing(ArchiveFile(tmp_path / "results.sqlite", LIMITS)) as file:
+        file.write(records(range(3)), {})
     (finding,) = await findings(directory=str(tmp_path), max_bytes=2 << 20)
     assert (finding.level, "3 jobs" in finding.found) == (Level.OK, True)
 

@@ -1,6 +1,7 @@
 """The file holds each job once, keeps to its limits, and loses no transaction."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_too_old_jobs_are_removed_with_their_terms_and_recipes(tmp_path: Path) -
     with reading(file.file) as connection:
         assert connection.execute("SELECT text FROM recipe").fetchall() == [("recipe axle",)]
         assert connection.execute("SELECT count(*) FROM document").fetchone() == (100,)
+    file.close()
 
 
 def test_file_keeps_to_its_size(tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_file_keeps_to_its_size(tmp_path: Path) -> None:
 def test_file_of_a_later_release_is_refused_and_stays(archive_file: ArchiveFile) -> None:
     archive_file.write([], {})
     archive_file.close()
-    with sqlite3.connect(archive_file.file) as connection:
+    with closing(sqlite3.connect(archive_file.file)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(ArchiveFault, match="version 99") as fault:
         archive_file.write([], {})
