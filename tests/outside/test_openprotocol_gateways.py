@@ -78,7 +78,7 @@ class Line:
 
     def answered(self, job: str) -> list[str]:
         """Return the ids of the bolts in the answer of a job; its attempts may hold late ones meanwhile."""
-        data = {value["ID"]: value["Subparameters"] for value in self.result(job)["JobResponseData"]}
+        data = {value["ID"]: value.get("Subparameters", ()) for value in self.result(job)["JobResponseData"]}
         answer = {value["ID"]: value.get("Subparameters") for value in data["work"]}
         bolts = ({value["ID"]: value.get("Value") for value in bolt["Subparameters"]} for bolt in answer["results"])
         return [bolt["result_id"] for bolt in bolts]
