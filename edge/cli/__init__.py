@@ -7,8 +7,9 @@ import click
 from edge import __version__
 from edge.app.feature import Noun
 from edge.app.features import features
-from edge.cli.terminal.output import print_text
-from edge.foundation.errors import EdgeError, SettingsError
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.output import is_json, print_failure, record_json
+from edge.foundation.errors import EdgeError, Refused, SettingsError, Unavailable
 
 _CORE = {
     "run": Noun("edge.cli.run", "Run the gateway until SIGTERM or SIGINT."),
@@ -54,7 +55,7 @@ def commands() -> dict[str, Noun]:
     return _CORE | {name: command for feature in features() for name, command in feature.commands.items()}
 
 
-class CommandTable(click.Group):
+class CommandTable(CommandGroup):
     """Finds commands by name and imports only the called one, so that `edge --help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -73,19 +74,39 @@ class CommandTable(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in commands().items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; an error of a command line with `--json` is JSON."""
+        record_json(ctx, args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Invoke the command; report an expected error with its advice and an exit status."""
         try:
             return super().invoke(ctx)
         except EdgeError as error:
-            print_text(f"edge: {error.message}", err=True)
-            if error.advice:
-                print_text(f"edge: {error.advice}", err=True)
+            print_failure(_kind(error), (error.message,), error.advice)
             ctx.exit(2 if isinstance(error, SettingsError) else 1)
         except PermissionError as error:
-            print_text(f"edge: {error.filename}: {error.strerror}", err=True)
-            print_text("edge: Call it as root (sudo).", err=True)
+            print_failure("no_permission", (f"{error.filename}: {error.strerror}",), "Call it as root (sudo).")
             ctx.exit(1)
+        except click.UsageError as error:
+            if not is_json():
+                raise
+            print_failure("invalid_arguments", (error.format_message(),))
+            ctx.exit(error.exit_code)
+
+
+def _kind(error: EdgeError) -> str:
+    """Return the kind of an error, as the HTTP API states it."""
+    match error:
+        case Refused():
+            return error.kind
+        case Unavailable():
+            return "unavailable"
+        case SettingsError():
+            return "invalid_settings"
+        case _:
+            return "internal"
 
 
 @click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})

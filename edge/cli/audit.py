@@ -11,7 +11,7 @@ from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import counted, usage_failure
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, json_option, settings_option, store_command
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.model.audit import AuditRecord, SealedRecord, public_record
 from edge.store.audit import load_head, newest, read_all
 from edge.store.client import Store
@@ -38,12 +38,13 @@ def audit(context: click.Context, settings_file: Path | None, *, as_json: bool) 
 @click.option("--user", help="Records of this user or source only.")
 @click.option("--subject", help="Records about this job, equipment or alarm only.")
 @click.option("--kind", help="Records of this kind only: opcua.call, mes.call, rpc.call, cli.call, …")
+@wide_option
 @store_command
 async def list_(at: StoreAccess, last: int, user: str | None, subject: str | None, kind: str | None) -> CommandOutput:
     """List the newest audit records, the oldest of them first: who did what, from where, with which result."""
     wanted = {"user": user, "subject": subject, "kind": kind}
     records = await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
-    return CommandOutput([public_record(*row) for row in records], _table(records) if records else "no audit records")
+    return CommandOutput([public_record(*row) for row in records], _table(records))
 
 
 @audit.command(epilog="Example: edge audit verify")
@@ -92,7 +93,7 @@ def _record(sealed: SealedRecord) -> AuditRecord | None:
 
 def _table(records: Iterable[tuple[SealedRecord, AuditRecord | None]]) -> Table:
     columns = ("number", "at", "kind", "user", "action", "subject", "result", "comment")
-    return plain_table(*columns, rows=(_cells(sealed, record) for sealed, record in records))
+    return plain_table(*columns, rows=(_cells(sealed, record) for sealed, record in records), empty="no audit records")
 
 
 def _cells(sealed: SealedRecord, record: AuditRecord | None) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
@@ -45,7 +45,7 @@ def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
 
 def table(letters: Mapping[str, Letter]) -> Table:
     """Return letters as a table, one per row."""
-    fitted_table = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
+    fitted_table = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"), empty="no dead letters")
     for letter_id, letter in letters.items():
         cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
         fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
@@ -115,12 +115,13 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list", epilog="Example: edge dead-letters list")
+@wide_option
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the dead letters, oldest first."""
     letters = await load_all(at.store)
     data = [as_data(letter_id, letter) for letter_id, letter in letters.items()]
-    return CommandOutput(data, table(letters) if letters else "no dead letters")
+    return CommandOutput(data, table(letters))
 
 
 @dead_letters.command(epilog="Example: edge dead-letters show 1763624400000-0")

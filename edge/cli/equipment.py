@@ -26,7 +26,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.equipment import ping as asking
 from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
@@ -77,7 +77,7 @@ def table(views: Iterable[EquipmentView]) -> Table:
     columns: tuple[str, ...] = ("name", "kind", "gateway", "connected", "last seen", "open commands", "open stops")
     columns += ("failed", "refused", "problem")
     drop = ("refused", "gateway", "failed", "last seen", "open commands", "kind", "open stops")
-    return plain_table(*columns, drop=drop, rows=map(_cells, views))
+    return plain_table(*columns, drop=drop, rows=map(_cells, views), empty="no gateway has reported equipment yet")
 
 
 def _cells(view: EquipmentView) -> tuple[object, ...]:
@@ -197,13 +197,12 @@ def equipment() -> None:
 
 
 @equipment.command("list", epilog="Example: edge equipment list")
+@wide_option
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List all equipment of the gateways on this store."""
     views = await _read_views(at)
-    return CommandOutput(
-        [_public(view) for view in views], table(views) if views else "no gateway has reported equipment yet"
-    )
+    return CommandOutput([_public(view) for view in views], table(views))
 
 
 @equipment.command(epilog="Example: edge equipment show wrench")

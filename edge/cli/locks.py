@@ -27,7 +27,7 @@ from edge.cli.terminal.store_access import (
     run_on_store,
     settings_option,
 )
-from edge.cli.terminal.table import FittedTable, local_time, plain_table
+from edge.cli.terminal.table import FittedTable, local_time, plain_table, wide_option
 from edge.foundation.errors import Refused
 from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
@@ -77,7 +77,7 @@ def _table(infos: Sequence[LockInfo]) -> FittedTable:
     for info in infos:
         rows.append((info.kind, info.id, *_cells(info.holder), len(info.waiters) or ""))
         rows += (("", "", *_cells(waiter), "waits") for waiter in info.waiters)
-    return plain_table("kind", "id", "owner", "reason", "since", "lease", "waiting", rows=rows)
+    return plain_table("kind", "id", "owner", "reason", "since", "lease", "waiting", rows=rows, empty="no locks")
 
 
 def _cells(owner: LockOwner) -> tuple[str, str, str, str]:
@@ -131,6 +131,7 @@ def locks() -> None:
 
 @locks.command("list", epilog="Example: edge locks list equipment job")
 @click.argument("kinds", nargs=-1, type=_kind, metavar="[KIND]...")
+@wide_option
 @_rpc_option
 @settings_option
 @json_option

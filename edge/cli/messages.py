@@ -20,7 +20,7 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.config import main_file
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
@@ -42,6 +42,7 @@ def marks() -> None:
 
 
 @marks.command("list", epilog="Example: edge marks list")
+@wide_option
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the senders with their marks and their shares, the fullest share first."""
@@ -50,7 +51,7 @@ async def list_(at: StoreAccess) -> CommandOutput:
     rows = ((sender, own.count, own.limit, f"{own.fullness:.0%}") for sender, own in shares)
     return CommandOutput(
         [{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in shares],
-        plain_table("sender", "marks", "share", "used", rows=rows) if shares else "no marks",
+        plain_table("sender", "marks", "share", "used", rows=rows, empty="no marks"),
     )
 
 

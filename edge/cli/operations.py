@@ -23,7 +23,7 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, open_console, plain_table
+from edge.cli.terminal.table import local_time, open_console, plain_table, wide_option
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.plant import OperationState, OperationType, PublicOperation, public_operation
@@ -127,6 +127,7 @@ def operations() -> None:
 
 
 @operations.command("list", epilog="Example: edge operations list")
+@wide_option
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """Show the operations, the newest first."""
@@ -135,7 +136,7 @@ async def list_(at: StoreAccess) -> CommandOutput:
     columns = ("id", "type", "state", "progress", "due", "owner", "result")
     return CommandOutput(
         [_public(operation) for operation in stored_operations],
-        plain_table(*columns, rows=map(_cells, stored_operations)),
+        plain_table(*columns, rows=map(_cells, stored_operations), empty="no operations"),
     )
 
 

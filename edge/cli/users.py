@@ -43,7 +43,7 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text
@@ -350,6 +350,7 @@ def sessions() -> None:
 
 
 @sessions.command("list", epilog="Example: edge sessions list")
+@wide_option
 @store_command
 async def list_sessions(at: StoreAccess) -> CommandOutput:
     """List the sessions of all gateways on the store, the most recently active first."""
@@ -361,7 +362,7 @@ async def list_sessions(at: StoreAccess) -> CommandOutput:
     )
     return CommandOutput(
         [public_session(id, item, seen) for id, (item, seen) in entries.items()],
-        plain_table(*columns, rows=rows) if entries else "no sessions",
+        plain_table(*columns, rows=rows, empty="no sessions"),
     )
 
 

@@ -94,4 +94,4 @@ async def test_audit_without_a_command_takes_the_options_of_list(edge: Edge) -> 
     """`edge audit --settings FILE` was refused: there is no such option."""
     assert len(json.loads((await edge("audit", "--json")).output)) == 3
     wrong = await edge("audit", "--json", "verify")
-    assert (wrong.exit_code, "after the command" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "after the command" in json.loads(wrong.stdout)["reason"]) == (2, True)

@@ -1,6 +1,7 @@
 """The command `edge` starts fast, imports only the called command, and reports errors without a traceback."""
 
 import errno
+import json
 import re
 import subprocess
 import sys
@@ -48,7 +49,42 @@ def test_help_of_each_command_begins_with_its_summary_in_the_table(name: str) ->
 def test_an_unknown_command_is_reported() -> None:
     answer = CliRunner().invoke(main, ["rnu"])
     assert answer.exit_code == 2
-    assert "rnu" in answer.output
+    assert "No such command 'rnu'. Did you mean 'run'?" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [(["job", "list"], "jobs"), (["alrams", "list"], "alarms"), (["jobs", "lst"], "list"), (["jobs", "simulat"], "")],
+)
+def test_a_mistyped_noun_or_verb_is_answered_with_the_name_that_is_meant(mistyped: list[str], meant: str) -> None:
+    answer = CliRunner().invoke(main, mistyped)
+    assert answer.exit_code == 2
+    assert f"'{meant}'" in answer.output if meant else "Did you mean" not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["jobs", "list", "--json", "--settings", "/nowhere/edge.toml"], "invalid_settings"),
+        (["jobs", "show", "--json"], "invalid_arguments"),
+        (["jobs", "lst", "--json"], "invalid_arguments"),
+    ],
+)
+def test_an_error_of_a_command_with_json_is_json(arguments: list[str], kind: str) -> None:
+    answer = CliRunner().invoke(main, arguments)
+    assert answer.exit_code == 2
+    assert answer.stderr == ""
+    error = json.loads(answer.stdout)
+    assert error.keys() == {"kind", "reason", "advice"}
+    assert error["kind"] == kind
+    assert error["reason"]
+
+
+def test_json_behind_two_dashes_belongs_to_another_program() -> None:
+    answer = CliRunner().invoke(main, ["locks", "hold", "nothing", "id", "--", "program", "--json"])
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert "Invalid value" in answer.stderr
 
 
 def test_the_version_is_that_of_the_package() -> None:

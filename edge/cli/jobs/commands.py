@@ -48,6 +48,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
+from edge.cli.terminal.table import wide_option
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
@@ -81,16 +82,18 @@ def jobs() -> None:
     multiple=True,
     help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be repeated.",
 )
+@wide_option
 @store_command
 async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> CommandOutput:
     """List the stored jobs, highest priority first."""
     stored = [job for text in await at.scopes(scope) for job in await load_all(at.store, text)]
     chosen = [job for job in stored if not states or TEXT[job.status.state] in states]
-    return CommandOutput([public_job(job) for job in chosen], job_table(chosen) if chosen else "no jobs")
+    return CommandOutput([public_job(job) for job in chosen], job_table(chosen))
 
 
 @jobs.command(epilog="Example: edge jobs show AXLE-0001")
 @click.argument("job")
+@wide_option
 @store_command
 async def show(at: StoreAccess, job: str) -> CommandOutput:
     """Show a job: its order, its run with steps and actions, its response."""
@@ -143,6 +146,7 @@ async def why(at: StoreAccess, job: str) -> CommandOutput:
 @jobs.command("history", epilog="Example: edge jobs history AXLE-0001 --svg AXLE-0001.svg")
 @click.argument("job")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Write a Gantt chart instead.")
+@wide_option
 @store_command
 async def history_(at: StoreAccess, job: str, svg: Path | None) -> CommandOutput | str:
     """Show every decision about a job: its signal, its instant and what it changed.

@@ -57,7 +57,7 @@ _COLUMNS: Mapping[str, Callable[[Job], Text]] = MappingProxyType(
 
 def job_table(jobs: Iterable[Job]) -> Table:
     """Return jobs as a table."""
-    table = plain_table(*_COLUMNS, drop=("scope", "priority", "started", "Work Master", "ended"))
+    table = plain_table(*_COLUMNS, drop=("scope", "priority", "started", "Work Master", "ended"), empty="no jobs")
     for job in jobs:
         table.add_row(*(cell(job) for cell in _COLUMNS.values()))
     return table

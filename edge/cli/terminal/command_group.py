@@ -24,7 +24,19 @@ def further_options(command: str) -> Callable[[_F], _F]:
 
 
 class CommandGroup(click.Group):
-    """A group of commands. The list of click cuts their sentences off at the end of the line."""
+    """A group of commands. The list of click cuts their sentences off at the end of the line.
+
+    Click suggests names of the commands that it knows itself; these are found by name.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the first argument; a mistyped name is refused with the name that is meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each command with the first sentence of its help."""

@@ -1,7 +1,8 @@
-"""Prints text without control characters, JSON and findings: text from elsewhere must not control the terminal."""
+"""Prints text without control characters, JSON, errors and findings: foreign text must not control the terminal."""
 
 import asyncio
 import contextlib
+import itertools
 import shutil
 import signal
 import sys
@@ -14,6 +15,7 @@ import msgspec
 
 from edge.model.finding import HealthFinding, Level, PublicHealthFinding, public_form, worst
 
+_JSON: Final = "edge.json"
 _NARROWEST: Final = 24
 """The least width of a text that continues below itself."""
 _STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
@@ -56,10 +58,29 @@ def print_json(data: object) -> None:
     click.echo(msgspec.json.encode(data))
 
 
+def record_json(context: click.Context, arguments: Sequence[str]) -> None:
+    """Record whether a command line asks for JSON: then its errors are JSON, too. What follows `--` is not its own."""
+    context.meta[_JSON] = "--json" in itertools.takewhile(lambda argument: argument != "--", arguments)
+
+
+def is_json() -> bool:
+    """Return whether the command that runs was asked for JSON."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_JSON))
+
+
+def print_failure(kind: str, reasons: Sequence[str], advice: str = "") -> None:
+    """Print why a command failed, on standard error; with `--json` as an error of the HTTP API, on standard output."""
+    if is_json():
+        print_json({"kind": kind, "reason": "\n".join(reasons), "advice": advice})
+        return
+    for line in filter(None, (*reasons, advice)):
+        print_text(f"edge: {line}", err=True)
+
+
 def usage_failure(*reasons: str) -> NoReturn:
     """Print the faults of the arguments and exit with status 2."""
-    for reason in reasons:
-        print_text(f"edge: {reason}", err=True)
+    print_failure("invalid_arguments", reasons)
     raise SystemExit(2)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import click
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -14,6 +15,7 @@ from edge.foundation.instant import local
 from edge.model.instant import utc
 
 _GAP: Final = 2
+_WIDE: Final = "edge.wide"
 _NEVER_CUT: Final = 100_000
 """Columns of a file or a pipe."""
 _LONGEST_WORD: Final = 24
@@ -46,16 +48,23 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 class FittedTable(Table):
-    """A table without borders; where it is too wide, it leaves out the columns of `drop`, the first one first."""
+    """A table without borders; where it is too wide, it leaves out the columns of `drop`, the first one first.
 
-    def __init__(self, columns: Sequence[str], drop: Sequence[str]) -> None:
+    Without rows it is the sentence `empty`, if there is one.
+    """
+
+    def __init__(self, columns: Sequence[str], drop: Sequence[str], empty: str = "") -> None:
         super().__init__(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
         for column in columns:
             self.add_column(column, overflow="fold")
         self._drop = [columns.index(name) for name in drop]
+        self._empty = empty
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table as it fits, and the names of the columns that are left out."""
+        if self._empty and not self.rows:
+            yield Text(self._empty)
+            return
         cells = [[_plain(cell) for cell in column.cells] for column in self.columns]
         names = [_plain(column.header) for column in self.columns]
         widths = [_width(name, texts) for name, texts in zip(names, cells, strict=True)]
@@ -75,7 +84,7 @@ class FittedTable(Table):
         width = max(options.max_width, _sum([widths[index].least for index in kept]))
         yield from console.render(table, options.update(width=width))
         if left_out := [name for index, name in enumerate(names) if index not in kept]:
-            yield Text(f"not shown: {', '.join(left_out)}; a wider terminal or --json has all", style="bright_black")
+            yield Text(f"not shown: {', '.join(left_out)}; --wide and --json have all", style="bright_black")
 
 
 def _plain(cell: object) -> str:
@@ -97,19 +106,36 @@ def local_time(milliseconds: int | None) -> str:
     return "" if milliseconds is None else f"{local(utc(milliseconds)):%Y-%m-%d %H:%M:%S}"
 
 
-def plain_table(*columns: str, drop: Sequence[str] | None = None, rows: Iterable[Iterable[object]] = ()) -> FittedTable:
+def plain_table(
+    *columns: str,
+    drop: Sequence[str] | None = None,
+    rows: Iterable[Iterable[object]] = (),
+    empty: str = "",
+) -> FittedTable:
     """Return a table without borders that fits the terminal, with these rows: printable texts, and Text as it is.
 
     Where it is too wide it leaves out the columns of `drop`, the first one first; by default all but the first two and
-    the last, from the right.
+    the last, from the right. Without rows it is the sentence `empty`, if there is one.
     """
-    table = FittedTable(columns, columns[-2:1:-1] if drop is None else drop)
+    table = FittedTable(columns, columns[-2:1:-1] if drop is None else drop, empty)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     return table
 
 
+def _note_wide(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - of click
+    context.meta[_WIDE] = value
+
+
+wide_option = click.option(
+    "--wide", is_flag=True, expose_value=False, callback=_note_wide, help="Print all columns, wider than the terminal."
+)
+
+
 def open_console() -> Console:
-    """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
+    """Return a console as wide as the terminal; to a file, a pipe and with `--wide` lines are not folded."""
     console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)
+    context = click.get_current_context(silent=True)
+    if console.is_terminal and not (context and context.meta.get(_WIDE)):
+        return console
+    return Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

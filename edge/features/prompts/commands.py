@@ -11,7 +11,7 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, operator_languages, record_as
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import SOURCE, CommandOutput, StoreAccess, one_scope_option, store_command
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.features.prompts.answer import GivenAnswer
 from edge.features.prompts.answering import Person, PromptContext, PromptRequest, answer_prompt, load_jobs, open_prompts
 from edge.features.prompts.open_prompt import OpenPrompt, PublicPrompt, public_prompt
@@ -34,6 +34,7 @@ async def _context(at: StoreAccess) -> PromptContext:
 
 @prompts.command("list", epilog="Example: edge prompts list")
 @one_scope_option
+@wide_option
 @store_command
 async def list_(at: StoreAccess, scope: str | None) -> CommandOutput:
     """List the open prompts, the oldest first."""
@@ -45,8 +46,8 @@ async def list_(at: StoreAccess, scope: str | None) -> CommandOutput:
         (prompt.id, prompt.job_order_id, prompt.title, _how(prompt), local_time(open_prompt.since))
         for open_prompt, prompt in zip(found, public, strict=True)
     ]
-    table = plain_table("id", "job", "title", "answer with", "since", rows=rows)
-    return CommandOutput(public, table if rows else "no prompt is open")
+    table = plain_table("id", "job", "title", "answer with", "since", rows=rows, empty="no prompt is open")
+    return CommandOutput(public, table)
 
 
 def _how(prompt: PublicPrompt) -> str:

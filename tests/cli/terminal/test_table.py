@@ -2,13 +2,15 @@
 
 import io
 
+import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from edge.cli.terminal.table import ColumnWidth, FittedTable, kept_columns
+from edge.cli.terminal.table import ColumnWidth, FittedTable, kept_columns, open_console, plain_table, wide_option
 
 IDS = st.text("abcdefgh-_0123456789", min_size=1, max_size=24)
 WORDS = st.lists(st.text("abcdefghij", min_size=1, max_size=20), max_size=20).map(" ".join)
@@ -50,7 +52,7 @@ def test_columns_that_do_not_fit_are_left_out_by_name() -> None:
     lines = printed(alarms(), 50)
     assert all(len(line.rstrip()) <= 50 for line in lines)
     assert any("unacknowledged" in line for line in lines)
-    assert " ".join(lines[-2:]).startswith("not shown: severity, raised; a wider terminal")
+    assert " ".join(lines[-2:]).startswith("not shown: severity, raised; --wide")
 
 
 def test_header_of_two_words_breaks_between_them() -> None:
@@ -80,3 +82,27 @@ def test_no_id_is_broken_and_no_line_too_long(rows: list[tuple[str, str, str, st
     for identifier, state, *_ in rows:
         assert any(line.startswith(f"{identifier} ") or line == identifier for line in lines)
         assert any(f" {state}" in line for line in lines)
+
+
+def test_list_without_rows_is_a_sentence() -> None:
+    assert printed(plain_table("alarm", "message", empty="no alarms"), 40) == ["no alarms"]
+
+
+@pytest.mark.parametrize(("arguments", "cells"), [([], 2), (["--wide"], 3)])
+def test_wide_prints_all_columns_in_a_narrow_terminal(
+    arguments: list[str], cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable makes the standard output of the runner a terminal for rich."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+
+    @click.command()
+    @wide_option
+    def listed() -> None:
+        open_console().print(
+            plain_table("id", "state", "place", rows=[("a" * 20, "b" * 15, "c" * 20)], drop=("state",))
+        )
+
+    lines = click.unstyle(CliRunner().invoke(listed, arguments).output).splitlines()
+    assert len(lines[1].split()) == cells
+    assert ("not shown: state" in " ".join(lines)) is (cells == 2)

@@ -20,7 +20,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.signature import MOST_CHARACTERS, FleetState
@@ -70,7 +70,7 @@ def upgrade() -> None:
 def table(found: Iterable[KnownComponent], now_ms: int) -> Table:
     """Return components as a table."""
     columns = ("name", "kind", "version", "state", "up", "jobs", "alarms", "certificate until", "drift", "labels")
-    fitted_table = plain_table(*columns)
+    fitted_table = plain_table(*columns, empty="no components")
     for known_component in found:
         component = known_component.component
         cells = (
@@ -131,6 +131,7 @@ def fleet() -> None:
 
 
 @fleet.command("list", epilog="Example: edge fleet list")
+@wide_option
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the gateways and workers on the store: version, uptime, health, jobs, alarms, certificates, drift.
@@ -139,7 +140,7 @@ async def list_(at: StoreAccess) -> CommandOutput:
     """
     listed, now = (await load_all(at.store)).values(), await server_time(at.store)
     data = [public_component(component, now) for component in listed]
-    return CommandOutput(data, table(listed, now) if listed else "no components")
+    return CommandOutput(data, table(listed, now))
 
 
 @fleet.command(epilog="Example: edge fleet show gw-07")

@@ -21,7 +21,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.features.recipes.examiner import examine
 from edge.features.recipes.revisions import RecipeRevision, load_revision, load_revisions
 from edge.foundation.errors import Refused
@@ -36,6 +36,7 @@ from edge.store.resources import load_work_masters
 
 @click.command("list", epilog="Example: edge recipes list --scope station-1")
 @one_scope_option
+@wide_option
 @store_command
 async def list_(at: StoreAccess, scope: str | None) -> CommandOutput:
     """List the recipes of a scope with their released revision."""
@@ -54,12 +55,13 @@ def _list_table(rows: Iterable[tuple[WorkMaster, RecipeRevision | None]]) -> Tab
         else (master.id, "", "", "", "", "")
         for master, revision in rows
     )
-    return plain_table("work master", "revision", "hash", "released", "by", "reason", rows=cells)
+    return plain_table("work master", "revision", "hash", "released", "by", "reason", rows=cells, empty="no recipes")
 
 
 @click.command(epilog="Example: edge recipes history WM-AXLE-FIT-001")
 @click.argument("work_master")
 @one_scope_option
+@wide_option
 @store_command
 async def history(at: StoreAccess, work_master: str, scope: str | None) -> CommandOutput:
     """List the revisions of a recipe, the released one first."""
@@ -67,7 +69,7 @@ async def history(at: StoreAccess, work_master: str, scope: str | None) -> Comma
     if not revisions:
         raise Refused("unknown", Text.of("there is no revision of {work_master!r}", work_master=work_master))
     cells = ((item.number, item.hash, local_time(item.at), item.source, item.author, item.reason) for item in revisions)
-    table = plain_table("revision", "hash", "released", "from", "by", "reason", rows=cells)
+    table = plain_table("revision", "hash", "released", "from", "by", "reason", rows=cells, empty="no revisions")
     return CommandOutput({"work_master": work_master, "revisions": [_public(item) for item in revisions]}, table)
 
 

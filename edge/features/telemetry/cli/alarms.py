@@ -13,7 +13,7 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_action, store_command
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
@@ -28,7 +28,7 @@ _MESSAGES = frozenset({"message", "messages"})
 def table(alarms: Iterable[Alarm]) -> Table:
     """Return alarms as a table."""
     columns = ("alarm", "severity", "state", "raised", "rule", "subject", "job", "message")
-    fitted_table = plain_table(*columns, drop=("rule", "severity", "raised", "subject", "job"))
+    fitted_table = plain_table(*columns, drop=("rule", "severity", "raised", "subject", "job"), empty="no alarms")
     for alarm in alarms:
         _add_row(
             fitted_table,
@@ -46,7 +46,9 @@ def table(alarms: Iterable[Alarm]) -> Table:
 
 def changes_table(changes: Iterable[AlarmChange]) -> Table:
     """Return changes of alarms as a table."""
-    fitted_table = plain_table("at", "change", "alarm", "severity", "rule", "subject", "by", "message")
+    fitted_table = plain_table(
+        "at", "change", "alarm", "severity", "rule", "subject", "by", "message", empty="no changes"
+    )
     for change in changes:
         alarm = change.alarm
         at, by = local_time(alarm.changed_at), public_alarm_change(alarm, change.kind).by
@@ -84,12 +86,13 @@ def alarms() -> None:
 
 
 @alarms.command("list", epilog="Example: edge alarms list")
+@wide_option
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the alarms that are not normal, or are silenced; the most severe first."""
     values_view = (await load(at.store)).alarms.values()
     alarms = sorted(values_view, key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
-    return CommandOutput([public_alarm(alarm) for alarm in alarms], table(alarms) if alarms else "no alarms")
+    return CommandOutput([public_alarm(alarm) for alarm in alarms], table(alarms))
 
 
 @alarms.command(epilog="Example: edge alarms show 3f9a")
@@ -103,12 +106,13 @@ async def show(at: StoreAccess, alarm: str) -> CommandOutput:
 
 @alarms.command(epilog="Example: edge alarms history --count 20")
 @click.option("--count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Number of changes.")
+@wide_option
 @store_command
 async def history(at: StoreAccess, count: int) -> CommandOutput:
     """List the newest changes of alarms, the oldest of them first."""
     changes = await newest(at.store, count)
     data = [public_alarm_change(change.alarm, change.kind) for change in changes]
-    return CommandOutput(data, changes_table(changes) if changes else "no changes")
+    return CommandOutput(data, changes_table(changes))
 
 
 _by_option = click.option("--by", help="Name of the person.  [default: the user of this terminal]")

@@ -13,7 +13,7 @@ from rich.text import Text as RichText
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import FILE, CommandOutput, StoreAccess, json_option, read_bytes, store_command
-from edge.cli.terminal.table import plain_table
+from edge.cli.terminal.table import plain_table, wide_option
 from edge.features.telemetry.definitions import KnownRule, combine, load_sent_rules, read_rules
 from edge.features.telemetry.model.rule import LimitRule, Rule
 from edge.features.telemetry.rules.evaluator import replay
@@ -34,7 +34,7 @@ def as_data(known: KnownRule, raised: int) -> dict[str, Any]:
 
 def table(known: Iterable[KnownRule], raised: Mapping[str, int]) -> Table:
     """Return rules as a table."""
-    fitted_table = plain_table("rule", "kind", "of", "severity", "raised", "from")
+    fitted_table = plain_table("rule", "kind", "of", "severity", "raised", "from", empty="no rules: telemetry is off")
     for known_rule in known:
         rule = known_rule.rule
         severity = "–".join(map(str, _severities(rule)))
@@ -120,6 +120,7 @@ def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bo
 
 @rules.command(epilog="Example: edge rules show torque-drift")
 @click.argument("rule_id", metavar="[ID]", required=False)
+@wide_option
 @store_command
 async def show(at: StoreAccess, rule_id: str | None) -> CommandOutput:
     """Show the rules that a gateway evaluates, with how often each raised a finding; or one of them in full.
@@ -139,7 +140,7 @@ async def show(at: StoreAccess, rule_id: str | None) -> CommandOutput:
     data = [as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known_rules]
     if rule_id is not None:
         return CommandOutput(data, "\n".join(report(known_rules[0], raised.get(rule_id, 0))))
-    return CommandOutput(data, table(known_rules, raised) if known_rules else "no rules: telemetry is off")
+    return CommandOutput(data, table(known_rules, raised))
 
 
 async def _load(at: StoreAccess) -> tuple[tuple[KnownRule, ...], dict[str, int]]:

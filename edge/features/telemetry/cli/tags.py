@@ -24,7 +24,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.config import Settings
 from edge.features.telemetry.cli.tag_history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.definitions import read_definitions
@@ -53,7 +53,7 @@ def _shown(value: object) -> object:
 
 def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) -> Table:
     """Return samples as a table, with the units of their definitions."""
-    fitted_table = plain_table("tag", "value", "unit", "quality", "process", "at")
+    fitted_table = plain_table("tag", "value", "unit", "quality", "process", "at", empty="no tags")
     for sample in samples:
         tag_definition = definitions.find(sample.tag) if definitions else None
         unit = tag_definition.unit if tag_definition else ""
@@ -115,13 +115,14 @@ def tags() -> None:
 
 @tags.command("list", epilog="Example: edge tags list 'wrench.*'")
 @click.argument("pattern", default="*")
+@wide_option
 @store_command
 async def list_(at: StoreAccess, pattern: str) -> CommandOutput:
     """List tags with their last samples, which are saved every five seconds."""
     samples = [sample for sample in await _load(at) if matches(pattern, sample.tag)]
     tag_definitions = await _definitions(at)
     data = [public_tag(sample, tag_definitions.find(sample.tag)) for sample in samples]
-    return CommandOutput(data, table(samples, tag_definitions) if samples else "no tags")
+    return CommandOutput(data, table(samples, tag_definitions))
 
 
 @tags.command(epilog="Example: edge tags show wrench.torque")
