@@ -257,13 +257,6 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
         return _sending(withdrawn=self.withdrawn, doubtful=self.doubtful)
 
     @property
-    def window_end(self) -> int | None:
-        """Return when the time for its command is over: its time limit, or the T of an L or SL; None without one."""
-        if self.state is not ActionState.DISPATCHED:
-            return None
-        return min((at for at in (self.due, self.deadline) if at is not None), default=None)
-
-    @property
     def awaits_outcome(self) -> bool:
         """Return whether an answer to its command may still change it; an unknown outcome can still be resolved."""
         return self.state is ActionState.DISPATCHED or (self.state is ActionState.UNKNOWN and self.ended_at is None)
@@ -391,11 +384,14 @@ def is_outstanding(run: Run, command: str) -> bool:
 
 
 def is_too_late(run: Run, association: Association, now: int) -> bool:
-    """Return whether the time for a start that waits for its answer is over: it must not be sent any more."""
+    """Return whether the time for a start that waits for its answer is over: it must not be sent any more.
+
+    Its time is over at its time limit, or with the T of an L or SL.
+    """
     if association.reset or run.paused:
         return False
-    end = association.window_end
-    return end is not None and end <= now
+    due, deadline = association.due, association.deadline
+    return (due is not None and due <= now) or (deadline is not None and deadline <= now)
 
 
 def find_command(run: Run, command: str) -> Association | None:

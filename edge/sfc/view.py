@@ -174,7 +174,8 @@ def next_deadline(net: Net, run: Run) -> int | None:
     """Return the earliest instant at which a Tick can change the run; None when time alone changes nothing."""
     if run.ended or run.paused_at is not None or run.started_at is None:
         return None
-    instants = _wakes(net, run)
+    is_timed = not net.timed.isdisjoint(run.active)
+    instants = wakes_after(RunView(net, run, run.tested_at), run.active, run.tested_at) if is_timed else []
     if run.locks.deadline is not None and not stands(net, run):
         instants.append(run.locks.deadline)
     for key in run.open:
@@ -184,11 +185,6 @@ def next_deadline(net: Net, run: Run) -> int | None:
         if association.deadline is not None:
             instants.append(association.deadline)
     return min(instants, default=None)
-
-
-def _wakes(net: Net, run: Run) -> list[int]:
-    """Return the instants, after the last test, at which the passing of time may make a transition clear."""
-    return wakes_after(RunView(net, run, run.tested_at), run.active, run.tested_at)
 
 
 def wakes_after(view: RunView, active: AbstractSet[str], since: int) -> list[int]:

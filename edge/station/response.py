@@ -183,8 +183,8 @@ def _used(sources: Sequence[object]) -> dict[str, Any]:
     for source in sources:
         if not isinstance(source, dict):
             continue
-        for name, kind in _ACTUALS.items():
-            if name in source and (items := _items(kind, source[name])):
+        for name, value in source.items():
+            if (kind := _ACTUALS.get(name)) and (items := _items(kind, value)):
                 used.setdefault(kind.field, {}).update({msgspec.json.encode(item): item for item in items})
     return {field: tuple(items.values()) for field, items in used.items()}
 
