@@ -4,6 +4,7 @@ Its pages are small: a job touches a few places of the indexes, and each touched
 """
 
 import sqlite3
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,15 +87,21 @@ def _faults(file: Path) -> Iterator[None]:
 
 
 class ArchiveFile:
-    """The file that one thread writes; it is opened with the first use, and again after a fault."""
+    """The file that one thread at a time writes; it is opened with the first use, and again after a fault."""
 
     def __init__(self, file: Path, limits: ArchiveLimits) -> None:
         self.file = file
         self._limits = limits
         self._connection: sqlite3.Connection | None = None
+        self._in_use = threading.Lock()
+        """SQLite crashes where a connection is closed while another thread uses it."""
 
     def close(self) -> None:
-        """Close the file; all that was written is in it."""
+        """Close the file once no thread writes to it; all that was written is in it. Raises ArchiveFault."""
+        with self._in_use:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with _faults(self.file):
@@ -103,18 +110,16 @@ class ArchiveFile:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield a transaction; after a fault nothing of it is written, and the file is opened again."""
-        try:
-            with _faults(self.file):
-                connection = self._connection = self._connection or _open(self.file)
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-        except BaseException:
-            broken, self._connection = self._connection, None
-            if broken is not None:
+        with self._in_use:
+            try:
                 with _faults(self.file):
-                    broken.close()
-            raise
+                    connection = self._connection = self._connection or _open(self.file)
+                    connection.execute("BEGIN IMMEDIATE")
+                    yield connection
+                    connection.execute("COMMIT")
+            except BaseException:
+                self._disconnect()
+                raise
 
     def cursor(self, name: str) -> str:
         """Return a position that was written with the jobs before it; empty without one. Raises ArchiveFault."""

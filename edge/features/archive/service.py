@@ -84,8 +84,8 @@ async def open_archive(stack: AsyncExitStack, core: GatewayParts, _works: Works)
     writers = []
     for scope in core.scopes:
         file = ArchiveFile(settings.file, limits)
-        stack.callback(file.close)
         writer = ArchiveWriter(core.store, scope, file, now_ms, settings.interval)
+        stack.push_async_callback(writer.close)
         core.runs.listeners.append(writer.note)
         stack.callback(core.runs.listeners.remove, writer.note)
         writers.append(writer)

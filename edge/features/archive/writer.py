@@ -2,15 +2,14 @@
 
 The cursor of the changes of a scope is written in the transaction of the jobs before it, and a job replaces the one of
 its id: killed at any point, the writer loses none and doubles none. A job that is removed from the store before waits
-in the backlog. The disk is used by a thread of its own: no job waits for it.
+in the backlog. The disk is used in threads: no job waits for it,
+and a stop waits for a few seconds.
 """
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -21,6 +20,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.threads import end_in_thread, run_in_thread
 from edge.foundation.ticks import REST_S
 from edge.model.job_state import has_ended
 from edge.station.runs import Progress
@@ -34,7 +34,7 @@ logger = structlog.get_logger(__name__)
 BATCH: Final = 100
 """The most jobs of one transaction."""
 _RETRY_S: Final = 10.0
-_T = TypeVar("_T")
+_THREAD: Final = "archive"
 
 
 class _Ended(Struct):
@@ -71,7 +71,6 @@ class ArchiveWriter:
         self._passed = BEGINNING
         self._is_full = asyncio.Event()
         self._faults = LogThrottle(logger)
-        self._thread = ThreadPoolExecutor(1, "archive")
 
     def note(self, progress: Progress) -> None:
         """Count an end of a job: many do not wait for the minute."""
@@ -98,7 +97,11 @@ class ArchiveWriter:
                     async with asyncio.timeout(interval_s):
                         await self._is_full.wait()
         finally:
-            await self._in_thread(self._file.close)
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the file; one that hangs is left as it is."""
+        await end_in_thread(self._file.close, _THREAD)
 
     async def flush(self) -> bool:
         """Write a batch of what has ended; return whether there is more.
@@ -107,17 +110,17 @@ class ArchiveWriter:
         """
         self._ended = 0
         self._is_full.clear()
-        cursor = await self._in_thread(partial(self._file.cursor, self._scope))
+        cursor = await run_in_thread(partial(self._file.cursor, self._scope), _THREAD)
         batch = await self._read(cursor)
         self._passed = batch.position
         if batch.records:
             fault_point(FaultPoint.ARCHIVING)
-            await self._in_thread(partial(self._file.write, batch.records, {self._scope: batch.position}))
+            await run_in_thread(partial(self._file.write, batch.records, {self._scope: batch.position}), _THREAD)
             fault_point(FaultPoint.ARCHIVED)
             self.archived += len(batch.records)
             await self._record(batch)
         self.fault = ""
-        await self._in_thread(partial(self._file.trim, self._clock()))
+        await run_in_thread(partial(self._file.trim, self._clock()), _THREAD)
         self.waiting = await archive_backlog.count_backlog(self._store, self._scope)
         self.lost = await archive_backlog.count_lost(self._store)
         return len(batch.records) >= BATCH
@@ -175,16 +178,6 @@ class ArchiveWriter:
         self._faults.warning("archive not written", "", scope=self._scope, reason=fault.message, advice=fault.advice)
         if fault.is_damaged:
             with suppress(OSError):
-                aside = await self._in_thread(partial(set_aside, self._file.file, self._clock()))
+                aside = await run_in_thread(partial(set_aside, self._file.file, self._clock()), _THREAD)
                 if aside is not None:
                     logger.error("archive is damaged, a new one is begun", file=str(aside))
-
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run work in the thread of the archive; a cancelled task waits for it, for it cannot be stopped."""
-        working = asyncio.ensure_future(asyncio.get_running_loop().run_in_executor(self._thread, work))
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            with suppress(Exception):
-                await working
-            raise

@@ -21,6 +21,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import make_directory, replace_atomically, sync, write_atomically
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.text import Text
+from edge.foundation.threads import run_in_thread
 from edge.ports.result_trace import (
     FILE_KINDS,
     MOST_POINTS,
@@ -94,13 +95,7 @@ class TraceFiles:
         if not has_trace(result):
             return result
         async with self._writing:
-            # The thread cannot be stopped: a cancelled task waits for it.
-            working = asyncio.ensure_future(asyncio.to_thread(self._keep_all, job_id, result))
-            try:
-                return await asyncio.shield(working)
-            except asyncio.CancelledError:
-                await working
-                raise
+            return await run_in_thread(partial(self._keep_all, job_id, result), "traces")
 
     async def read(self, reference: Reference, use: Callable[[bytes], _T]) -> _T:
         """Return what is made of the content of a file, compared with its hash. Raises Refused.

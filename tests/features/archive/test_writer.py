@@ -1,11 +1,18 @@
 """Each ended job comes into the archive once, whatever happens before it is there."""
 
+import asyncio
+import sqlite3
+import threading
+import time
+from contextlib import closing
+
 import pytest
 from msgspec.structs import replace
 
 from edge.features.archive.database import ArchiveFault, ArchiveFile
 from edge.features.archive.search import Search, load_archived
 from edge.features.archive.writer import BATCH, ArchiveWriter
+from edge.foundation import threads
 from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause
 from edge.sfc.run import Outcome
@@ -187,3 +194,25 @@ async def test_more_jobs_than_one_transaction_holds_are_all_archived(plant: Plan
         pass
     assert ids_in(archive_file.file) == job_ids
     assert isinstance(writer, ArchiveWriter)
+
+
+async def test_hanging_disk_does_not_hold_up_the_stop(
+    plant: Plant, archive_file: ArchiveFile, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "STOP_WAIT_S", 0.2)
+    writer = await open_writer(plant, archive_file)
+    await end_jobs(plant, ["J1"])
+    await writer.flush()
+    await end_jobs(plant, ["J2"])
+    with closing(sqlite3.connect(archive_file.file)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        archiving = asyncio.create_task(writer.run())
+        await wait_until(lambda: any(thread.name == "archive" for thread in threading.enumerate()))
+        archiving.cancel()
+        begun = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await archiving
+        await writer.close()
+        assert time.monotonic() - begun < 5  # the thread waits for ten
+        other.rollback()
+    await wait_until(lambda: all(thread.name != "archive" for thread in threading.enumerate()))
