@@ -46,7 +46,8 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
         examinations = list(_host_examinations(["/", STORE]))
     else:
         findings = []
-        examinations = [*_gateway_examinations(settings), *_host_examinations(["/", STORE, settings.opcua.pki])]
+        # The machine first: a full disk is why a store fails, a wrong clock why a certificate is refused.
+        examinations = [*_host_examinations(["/", STORE, settings.opcua.pki]), *_gateway_examinations(settings)]
     main = main_file(file, environ).absolute()
     denied = await asyncio.to_thread(list, access_problems(main, settings))
     findings += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
@@ -99,10 +100,10 @@ def _is_equipment(examination: Examination) -> bool:
 
 
 def _host_examinations(directories: list[str]) -> Iterator[Examination]:
-    yield "clock", examine_clock()
+    yield "versions", examine_versions()
     yield "disk", examine_disks(directories)
     yield "memory", examine_memory()
-    yield "versions", examine_versions()
+    yield "clock", examine_clock()
 
 
 async def findings_of(

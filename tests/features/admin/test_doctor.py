@@ -53,7 +53,9 @@ async def test_examinations_run_concurrently(
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
     findings = list(map(public_form, await examine(file, {})))
     subjects = [finding.subject for finding in findings]
-    assert subjects[:2] == ["settings", "store"]
+    assert subjects[:2] == ["settings", "versions"]
+    # A full disk or a wrong clock is the cause of what the others find.
+    assert subjects.index("clock") < subjects.index("store") < subjects.index("MES")
     assert {"MES", "equipment wrench", "equipment camera", "OPC UA port", "clock", "memory", "versions"} <= {*subjects}
     assert not [finding for finding in findings if finding.level is Level.FAILING], findings
 
