@@ -3,7 +3,7 @@
 # make setup PYTHON=python3.13   chooses the interpreter of .venv
 # make demo KEEP=1               leaves the demo running
 # make demo KEEP=1 LISTEN=0.0.0.0   serves OPC UA clients on other machines; PORT=4841 for another port
-# make demo PAGE=1               serves the station page, and repeats the scene; also with SCENE
+# make demo PAGE=1               serves the station page and keeps the station at work; with SCENE it repeats the scene
 # make demo DEVICES=opcua        has devices over OPC UA do the work
 # make demo DEVICES=openprotocol has a tightening controller with Open Protocol do it
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES

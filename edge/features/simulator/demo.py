@@ -1,7 +1,5 @@
 """The demo: a MES stores and starts one job on real parts; the demo checks the result from outside."""
 
-import asyncio
-import itertools
 import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -27,6 +25,7 @@ from edge.features.simulator.demo_parts import (
     wait_until,
 )
 from edge.features.simulator.demo_view import DemoView
+from edge.features.simulator.living_station import PRESS, WORK_S, live, living_settings, press_arguments
 from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.observed_job import COMPLETED, ObservedJob, apply_station_report, plain_text
 from edge.features.simulator.process import Process, open_process, run_process
@@ -44,7 +43,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
 
 CONTROLLER = "wrench"
 CAMERA = "camera"
-_WORK = ("--delay", "0.6")
+_WORK_S = 0.6
 _TIGHTENINGS = (
     "com.example.station.position.v1",
     "com.example.station.tighten.v1",
@@ -87,13 +86,13 @@ class DemoDevices(Struct, frozen=True):
         return self.early + self.late
 
 
-def over_mqtt(broker: str, scope: str) -> DemoDevices:
-    """Return devices at a broker: the controller executes commands, the camera sends events."""
+def over_mqtt(broker: str, scope: str, work_s: float) -> DemoDevices:
+    """Return devices at a broker: the controller executes commands within `work_s`, the camera sends events."""
     device = ("--url", broker, "--name")
     controller = DemoDevice(
         CONTROLLER,
         "a simulated tightening controller, a process of its own",
-        ("controller", *device, CONTROLLER, *_WORK),
+        ("controller", *device, CONTROLLER, *_work(work_s)),
         ("com.example.station.position.v1", "com.example.station.tighten.v1"),
         'kind = "mqtt"',
     )
@@ -108,38 +107,42 @@ def over_mqtt(broker: str, scope: str) -> DemoDevices:
     return DemoDevices("rear-axle.json", late=(controller, camera))
 
 
-def over_opcua(_broker: str, _scope: str) -> DemoDevices:
+def over_opcua(_broker: str, _scope: str, work_s: float) -> DemoDevices:
     """Return devices with OPC UA servers: a joining system and a vision system; both execute commands only."""
     controller_port, camera_port = free_port(), free_port()
     controller = DemoDevice(
         CONTROLLER,
         f"a simulated joining system (OPC 40450-1), a process of its own, {_url(controller_port)}",
-        ("ijt", "--name", CONTROLLER, "--port", str(controller_port), *_WORK),
+        ("ijt", "--name", CONTROLLER, "--port", str(controller_port), *_work(work_s)),
         _TIGHTENINGS,
         f'kind = "ijt"\nurl = "{_url(controller_port)}"\nsecurity = "none"',
     )
-    return _executing("rear-axle-opcua.json", controller, _vision_camera(camera_port))
+    return _executing("rear-axle-opcua.json", controller, _vision_camera(camera_port, work_s))
 
 
-def over_openprotocol(_broker: str, _scope: str) -> DemoDevices:
+def over_openprotocol(_broker: str, _scope: str, work_s: float) -> DemoDevices:
     """Return a controller with Open Protocol and a camera that is an OPC UA server; both execute commands only."""
     controller_port, camera_port = free_port(), free_port()
     address = f"tcp://127.0.0.1:{controller_port}"
     controller = DemoDevice(
         CONTROLLER,
         f"a simulated tightening controller (Open Protocol), a process of its own, {address}",
-        ("openprotocol", "--name", CONTROLLER, "--port", str(controller_port), *_WORK),
+        ("openprotocol", "--name", CONTROLLER, "--port", str(controller_port), *_work(work_s)),
         _TIGHTENINGS,
         f'kind = "openprotocol"\nurl = "{address}"',
     )
-    return _executing("rear-axle-openprotocol.json", controller, _vision_camera(camera_port))
+    return _executing("rear-axle-openprotocol.json", controller, _vision_camera(camera_port, work_s))
 
 
-def _vision_camera(port: int) -> DemoDevice:
+def _work(work_s: float) -> tuple[str, str]:
+    return "--delay", f"{work_s:g}"
+
+
+def _vision_camera(port: int, work_s: float) -> DemoDevice:
     return DemoDevice(
         CAMERA,
         f"a simulated vision system (OPC 40100-1), a process of its own, {_url(port)}",
-        ("vision", "--name", CAMERA, "--port", str(port), *_WORK),
+        ("vision", "--name", CAMERA, "--port", str(port), *_work(work_s)),
         ("com.example.station.inspect.v1",),
         f'kind = "vision"\nurl = "{_url(port)}"\nsecurity = "none"',
     )
@@ -151,10 +154,10 @@ def _executing(recipe: str, controller: DemoDevice, camera: DemoDevice) -> DemoD
     return DemoDevices(recipe, early=(controller, camera), unheard=takers)
 
 
-DEVICES: Mapping[str, Callable[[str, str], DemoDevices]] = MappingProxyType(
+DEVICES: Mapping[str, Callable[[str, str, float], DemoDevices]] = MappingProxyType(
     {"mqtt": over_mqtt, "opcua": over_opcua, "openprotocol": over_openprotocol}
 )
-"""Protocol → function that returns its devices for the URL of the broker and the scope of the station."""
+"""Protocol → function that returns its devices, for the URL of the broker, the scope, and the seconds of their work."""
 
 
 def _url(port: int) -> str:
@@ -167,8 +170,6 @@ _SETTLE_SECONDS = 20.0
 _CHANNELS = ("commands", "answers", "events", "tasks")
 _SCOPE = "station-1"
 _JOB_ORDER_ID = "AXLE-0001"
-_PAUSE_SECONDS = 10.0
-"""From a job to the next one that the page shows."""
 _WORK_MASTER_ID = "WM-AXLE-FIT-001"
 _JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement")
 
@@ -204,7 +205,9 @@ async def open_demo(
     ):
         await _demonstrate(parts, mes, view, chart)
         limit.lift()
-        async with repeated(page, partial(_repeat_job, mes, view)):
+        tools = [device.name for device in parts.devices.every]
+        work = partial(live, mes, view, parts.addresses.broker, _SCOPE, parts.recipe_data, tools)
+        async with repeated(page, work):
             yield parts.addresses
 
 
@@ -221,7 +224,7 @@ class _Parts(Struct, frozen=True):
 @asynccontextmanager
 async def _open_parts(
     view: DemoView,
-    choose: Callable[[str, str], DemoDevices],
+    choose: Callable[[str, str, float], DemoDevices],
     opcua: OpcuaAddress,
     on_end: GiveUp,
     page: DemoPage | None,
@@ -234,9 +237,10 @@ async def _open_parts(
         broker = await stack.enter_async_context(open_broker())
         addresses = Addresses(opcua.local, opcua.remote, broker.url, directory)
         view.report("broker", f"mosquitto at {broker.url}")
-        devices = choose(broker.url, _SCOPE)
+        devices = choose(broker.url, _SCOPE, WORK_S if page else _WORK_S)
         settings = directory / "edge.toml"
-        settings.write_text(_settings(addresses, opcua.endpoint, devices) + page_section(page, directory))
+        living = living_settings(directory) if page else ""
+        settings.write_text(_settings(addresses, opcua.endpoint, devices) + page_section(page, directory) + living)
 
         async def start(name: str, ready: str, *arguments: str) -> Process:
             log = directory / f"{name}.log"
@@ -254,7 +258,11 @@ async def _open_parts(
         await gateway.wait_until_ready()
         view.report("gateway", "edge run, with a store of its own", f"OPC UA at {addresses.opcua_remote}")
         recipe, data = _recipe(devices.recipe)
-        yield _Parts(addresses, settings, recipe, data, gateway, devices, await start_all(devices.late))
+        late = await start_all(devices.late)
+        if page:
+            press = await start(PRESS, READY, "sim", *press_arguments(broker.url))
+            await press.wait_until_ready()
+        yield _Parts(addresses, settings, recipe, data, gateway, devices, late)
 
 
 async def _until_ready(view: DemoView, started: Mapping[str, Process], devices: DemoDevices) -> None:
@@ -330,21 +338,15 @@ async def _configure(mes: Mes, parts: _Parts) -> None:
     await mes.configure(_SCOPE, "workmaster", master)
 
 
-async def _repeat_job(mes: Mes, view: DemoView) -> None:
-    for number in itertools.count(2):
-        await asyncio.sleep(_PAUSE_SECONDS)
-        await _store_and_start(mes, view, f"AXLE-{number:04}")
-
-
-async def _store_and_start(mes: Mes, view: DemoView, job_order_id: str = _JOB_ORDER_ID) -> None:
+async def _store_and_start(mes: Mes, view: DemoView) -> None:
     order = JobOrder(
-        job_order_id=job_order_id,
+        job_order_id=_JOB_ORDER_ID,
         description=(LocalizedText(text="Rear axle of the first car today", locale="en"),),
         work_master_id=(WorkMaster(id=_WORK_MASTER_ID),),
         equipment_requirements=(Equipment(id=CONTROLLER), Equipment(id=CAMERA)),
     )
     answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
-    view.report("", f"called StoreAndStart for {job_order_id}; the station answered {answer.status.name}")
+    view.report("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
     if answer.status is not ReturnStatus.NO_ERROR:
         raise Refused(
             "job", Text.of("the station did not take the job: {reasons}", reasons=repr(answer.reasons or answer.status))

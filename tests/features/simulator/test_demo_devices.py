@@ -13,16 +13,21 @@ from edge.features.simulator.demo import CAMERA, CONTROLLER, DEVICES, DemoDevice
 from edge.model.recipe import Recipe, parse_recipe
 
 
+def recipe_data_of(devices: DemoDevices) -> dict[str, Any]:
+    content = resources.files("edge.features.simulator").joinpath("recipes", devices.recipe).read_bytes()
+    data: dict[str, Any] = json.loads(content)
+    return data
+
+
 def recipe_of(devices: DemoDevices) -> Recipe:
-    data = json.loads(resources.files("edge.features.simulator").joinpath("recipes", devices.recipe).read_bytes())
-    recipe, faults = parse_recipe(data)
+    recipe, faults = parse_recipe(recipe_data_of(devices))
     assert recipe is not None
     assert not faults
     return recipe
 
 
 def chosen(over: str) -> DemoDevices:
-    return DEVICES[over]("mqtt://127.0.0.1:1883", "station-1")
+    return DEVICES[over]("mqtt://127.0.0.1:1883", "station-1", 0.6)
 
 
 @pytest.mark.parametrize("over", DEVICES)

@@ -44,7 +44,7 @@ from edge.features.simulator.telemetry_demo import open_telemetry_demo
     type=click.IntRange(1, 65535),
     help="Port of the OPC UA server. [default: 4840 with --listen, else a free one]",
 )
-@click.option("--page", is_flag=True, help="Serve the station page, and repeat the scene until Ctrl-C.")
+@click.option("--page", is_flag=True, help="Serve the station page, and keep the station at work until Ctrl-C.")
 @click.option(
     "--chart",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -60,9 +60,10 @@ def demo(
     A job: a broker, a gateway with its own store, simulated equipment and a MES run the example recipe (rear axle); an
     OPC UA client reads the job back, and its chart is drawn. Telemetry: a sensor becomes hot, a rule raises and
     escalates an alarm, the MES acknowledges it, and it clears. Flows: the mean of a sensor is published, a shift report
-    computes Cmk from job results and raises an alarm, and a flow is stopped in part. It needs the Debian packages
-    mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on
-    success, else 1 with the reason.
+    computes Cmk from job results and raises an alarm, and a flow is stopped in part. With --page a job comes every 20
+    seconds after the first one: some ask you, one is not OK, an alarm stands; the other scenes are repeated. It needs
+    the Debian packages mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The
+    exit status is 0 on success, else 1 with the reason.
     """
     set_up(LoggingSettings(level="error"))
     console, event, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
@@ -75,6 +76,13 @@ def demo(
     number = asyncio.run(_run_until_signal(work))
     if number and not event.is_set():
         raise SystemExit(128 + number)
+
+
+_CLICKS = (
+    ("", "answer whether the seal ring is flush"),
+    ("tag?name=press.oil_temperature", "see the oil of the press warm and cool"),
+    ("results", "see which parts are not OK, and why"),
+)
 
 
 async def _show_job(
@@ -93,17 +101,17 @@ async def _show_job(
     address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
     async with open_demo(view, devices, address, chart, served) as addresses:
         shown.set()
-        _report_page(view, served)
+        _report_page(view, served, *_CLICKS)
         if keep:
             view.report("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
             view.report("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
 
-def _report_page(view: DemoView, served: DemoPage | None) -> None:
-
+def _report_page(view: DemoView, served: DemoPage | None, *clicks: tuple[str, str]) -> None:
     if served:
-        view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
+        lines = [f"{served.address}{path}  {what}" for path, what in clicks]
+        view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}", *lines)
 
 
 async def _show_alarm(console: Console, shown: asyncio.Event, served: DemoPage | None, *, keep: bool) -> None:
