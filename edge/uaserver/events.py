@@ -16,9 +16,11 @@ from asyncua.server.monitored_item_service import MonitoredItemData
 
 from edge.model.isa95 import JobStatusEvent
 from edge.model.job_state import JobState
+from edge.opcua.access import reading_in
 from edge.opcua.answer_encoding import encode_event
 from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.server_core import ServerCore
 from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import Namespace
@@ -31,27 +33,35 @@ MACHINES = ua.NodeId(1001, Namespace.MACHINERY)
 """The folder of all machines; its node set makes it a notifier: it has the events of all of them."""
 
 
+def notifiers_of(source: ua.NodeId) -> tuple[ua.NodeId, ...]:
+    """Return the nodes that have the events of a source: the source and what is above it."""
+    is_of_machine = source.NamespaceIndex == Namespace.MACHINES
+    return (source, MACHINES, SERVER) if is_of_machine else (source, SERVER)
+
+
 class EventPublisher:
     """Notifies the monitored items of events of all subscriptions, in short slices."""
 
-    def __init__(self, iserver: InternalServer) -> None:
-        self._subscriptions = iserver.subscription_service
+    def __init__(self, core: ServerCore) -> None:
+        self._core = core
 
     def has_listeners(self, notifiers: Sequence[ua.NodeId]) -> bool:
         """Return whether a client monitors one of these nodes."""
         return any(True for _ in self._listeners(notifiers))
 
     async def publish(self, events: Iterable[EventRecord], notifiers: Sequence[ua.NodeId]) -> None:
-        """Publish events to the monitored items of these nodes."""
+        """Publish events to the monitored items of these nodes; texts are in the language of their session."""
         pacer = Pacer()
         listeners = list(self._listeners(notifiers))
+        locales = {session.session_id: session.locales for session in self._core.client_sessions}
         for event in events if listeners else ():
             for items, item in listeners:
-                await send_event(items, item, event)
+                with reading_in(locales.get(items.isub.session_id, ())):
+                    await send_event(items, item, event)
                 await pacer.step()
 
     def _listeners(self, notifiers: Sequence[ua.NodeId]) -> Iterator[tuple[MonitoredItems, MonitoredItemData]]:
-        for subscription in tuple(self._subscriptions.subscriptions.values()):
+        for subscription in tuple(self._core.subscription_service.subscriptions.values()):
             items = subscription.monitored_item_srv
             for notifier in notifiers:
                 yield from ((items, item) for item in monitoring(items, notifier))

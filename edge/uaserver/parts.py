@@ -11,6 +11,7 @@ from edge.foundation.task_group import TaskGroup
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
 from edge.uaserver.certificates import OwnCertificate
+from edge.uaserver.condition_space import ConditionSpace
 from edge.uaserver.declarations import Declarations
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.methods import Target
@@ -34,6 +35,8 @@ class NewServer(Struct, frozen=True):
     """The events of jobs, by scope."""
     tasks: TaskGroup
     """The tasks of this server."""
+    conditions: ConditionSpace
+    """The conditions of all features."""
 
     @property
     def core(self) -> ServerCore:

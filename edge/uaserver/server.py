@@ -36,6 +36,7 @@ from edge.uaserver.certificate_renewal import CertificateRenewal
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
+from edge.uaserver.condition_space import ConditionSpace
 from edge.uaserver.declarations import Declarations, declarations
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GATEWAY_NAME, GatewayObject
@@ -269,7 +270,8 @@ async def open_server(
         }
         sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
         job_events = {scope: item.events for scope, item in shown.items()}
-        new = NewServer(server, settings, own, uri, declared, sources, job_events, tasks)
+        conditions = ConditionSpace(server, declared, tasks)
+        new = NewServer(server, settings, own, uri, declared, sources, job_events, tasks, conditions)
         added = [part for add in parts if (part := await add(new))]
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
 

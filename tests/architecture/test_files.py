@@ -19,6 +19,19 @@ TESTED_ELSEWHERE = {
     "edge/app/documents.py": ("tests/features/station_files/test_documents.py", "station files hold documents"),
     "edge/features/admin/operations.py": ("tests/app/test_operations.py", "a gateway executes them"),
     "edge/features/station_files/operations.py": ("tests/app/test_operations.py", "a gateway executes them"),
+    "edge/uaserver/condition_nodes.py": (
+        "tests/features/telemetry/opcua/test_condition_nodes.py",
+        "the nodes are those of alarms",
+    ),
+    "edge/uaserver/condition_objects.py": ("tests/features/telemetry/opcua/test_conditions.py", "they are of alarms"),
+    "edge/uaserver/condition_space.py": (
+        "tests/features/telemetry/opcua/test_condition_methods_refresh.py",
+        "the conditions of a refresh are those of alarms",
+    ),
+    "edge/uaserver/condition_members.py": (
+        "tests/features/telemetry/opcua/test_condition_fields.py",
+        "the members are those of alarms and prompts",
+    ),
     "edge/foundation/metric.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
     "edge/features/telemetry/service.py": ("tests/features/telemetry/test_parts.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),

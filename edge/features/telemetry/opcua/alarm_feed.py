@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from edge.app.parts import GatewayParts
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.model.rule import Rule
-from edge.features.telemetry.opcua.condition_methods import AlarmRequests, ConditionMethods, ConditionRefresher
+from edge.features.telemetry.opcua.condition_methods import AlarmRequests, ConditionMethods
 from edge.features.telemetry.opcua.condition_view import (
     ConditionKind,
     ConditionPlace,
@@ -44,11 +44,10 @@ from edge.store.client import Store
 from edge.store.instance_leases import load_identity
 from edge.store.kept_alarms import AlarmChange
 from edge.store.reads import BEGINNING
-from edge.uaserver import nodesets
+from edge.uaserver.condition_space import ConditionRefresher
 from edge.uaserver.gateway_object import GATEWAY_NAME
-from edge.uaserver.namespaces import Namespace, alarms_uri
+from edge.uaserver.namespaces import alarms_uri
 from edge.uaserver.parts import NewServer, ServerPart
-from edge.uaserver.space import add_namespace_metadata
 
 if TYPE_CHECKING:
     from edge.features.telemetry.opcua.tag_history import TagHistory
@@ -79,12 +78,11 @@ class AlarmNodes(Struct, frozen=True):
 
 async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
     """Add conditions below the machines and the gateway of a server."""
-    core, sources, uri = new.core, new.sources, alarms_uri(settings.store_id)
-    await nodesets.register(new.server, Namespace.ALARMS, uri)
-    add_namespace_metadata(core, new.declared, uri)
+    core, sources = new.core, new.sources
     conditions = Conditions(core, settings.max_normal)
+    methods = ConditionMethods(conditions, settings.request, settings.clock)
+    await new.conditions.add(alarms_uri(settings.store_id), methods.source)
     places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
-    refresher = ConditionRefresher(core, conditions, new.tasks)
     tags = conditions.tags = TagNodes(
         core.aspace[sources[GATEWAY_NAME]], settings.definitions, has_history=settings.history is not None
     )
@@ -101,10 +99,7 @@ async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
     await core.write_attribute_value(
         ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_MaxHistoryContinuationPoints), most
     )
-    core.method_extensions.append(
-        ConditionMethods(core.aspace, conditions, refresher, settings.request, settings.clock)
-    )
-    return AlarmNodes(conditions, places, refresher, tags)
+    return AlarmNodes(conditions, places, new.conditions.refresher, tags)
 
 
 logger = structlog.get_logger(__name__)

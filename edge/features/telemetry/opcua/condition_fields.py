@@ -1,4 +1,4 @@
-"""The members of conditions: a table of their paths, types and values, for events, nodes and history alike."""
+"""The members of conditions of alarms: those of every condition, and those of the types of alarms."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,19 +7,49 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from asyncua import ua
-from msgspec import Struct
 
 from edge.features.telemetry.model.rule import LimitLevel
 from edge.features.telemetry.opcua.condition_view import ConditionView
 from edge.ports.alarm import ActiveState
-from edge.uaserver.namespaces import Namespace
+from edge.uaserver.condition_members import (
+    BASE_MEMBERS,
+    ConditionFields,
+    ConditionMember,
+    ConditionShape,
+    T,
+    property_member,
+    table_of,
+    two_states,
+)
 from edge.uaserver.own_types import instant
 
 _I: Final = ua.ObjectIds
-T: Final = ua.VariantType
-LONGEST_NAME: Final = 500
-"""Characters of a ConditionName (a name has at most 512: OPC 10000-3, 8.3)."""
 
+_OBJECTS: Final[Mapping[str, int]] = MappingProxyType(
+    {"ShelvingState": _I.ShelvedStateMachineType, "LimitState": _I.ExclusiveLimitStateMachineType}
+)
+_METHODS_OF_OBJECTS: Final[Mapping[str, tuple[ua.NodeId, ...]]] = MappingProxyType(
+    {
+        "": (
+            ua.NodeId(_I.ConditionType_Enable),
+            ua.NodeId(_I.ConditionType_Disable),
+            ua.NodeId(_I.ConditionType_AddComment),
+            ua.NodeId(_I.AcknowledgeableConditionType_Acknowledge),
+            ua.NodeId(_I.AcknowledgeableConditionType_Confirm),
+            ua.NodeId(_I.AlarmConditionType_Reset),
+            ua.NodeId(_I.AlarmConditionType_Reset2),
+        ),
+        "ShelvingState": (
+            ua.NodeId(_I.ShelvedStateMachineType_TimedShelve),
+            ua.NodeId(_I.ShelvedStateMachineType_TimedShelve2),
+            ua.NodeId(_I.ShelvedStateMachineType_Unshelve),
+            ua.NodeId(_I.ShelvedStateMachineType_Unshelve2),
+            ua.NodeId(_I.ShelvedStateMachineType_OneShotShelve),
+            ua.NodeId(_I.ShelvedStateMachineType_OneShotShelve2),
+        ),
+    }
+)
+"""By the path of an object: its methods. All conditions share the method nodes of the types."""
 _NUMBERS: Final = (int, float)
 _LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -38,54 +68,22 @@ _SHELVED: Final[Mapping[str, int]] = MappingProxyType(
 )
 
 
-class ConditionMember(Struct, frozen=True):
-    """A variable of a condition: its path, the type of its value, its variable type, and its value in a view."""
-
-    path: str
-    kind: ua.VariantType
-    value: Callable[[ConditionView], Any]
-    data_type: int
-    variable_type: int = _I.PropertyType
-
-
-class ConditionFields(Mapping[str, ua.Variant]):
-    """The fields of the event about a condition by path; each is made when a filter selects it."""
-
-    def __init__(self, view: ConditionView) -> None:
-        self._view = view
-        self._members = member_table(view.kind.type_id)
-
-    def __getitem__(self, path: str) -> ua.Variant:
-        return variant_of(self._members[path], self._view)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-
-def variant_of(member: ConditionMember, view: ConditionView) -> ua.Variant:
-    """Return the value of a member."""
-    value = member.value(view)
-    return value if isinstance(value, ua.Variant) else ua.Variant(value, T.Null if value is None else member.kind)
-
-
 def fields_of_conditions() -> frozenset[str]:
     """Return the paths of the fields of all types of conditions."""
-    return frozenset(member.path for kind in _OF_TYPE for member in member_table(kind).values())
+    return frozenset(path for kind in _OF_TYPE for path in shape_of(kind).members)
 
 
 @lru_cache(maxsize=32)
-def member_table(type_id: int) -> Mapping[str, ConditionMember]:
-    """Return the members of conditions of a type by path."""
-    members = (*_EVENT, *_CONDITION, *_STATES, *_SHELVING, *_OF_TYPE.get(type_id, ()))
-    return MappingProxyType({condition_member.path: condition_member for condition_member in members})
+def shape_of(type_id: int) -> ConditionShape:
+    """Return what conditions of a type consist of."""
+    members = table_of((*BASE_MEMBERS, *_ALARM, *_OF_TYPE.get(type_id, ())))
+    objects = {path: kind for path, kind in _OBJECTS.items() if f"{path}/CurrentState" in members}
+    return ConditionShape(ua.NodeId(type_id), members, objects, _METHODS_OF_OBJECTS)
 
 
-def name_of(view: ConditionView) -> str:
-    """Return the ConditionName: the rule and its subject."""
-    return f"{view.alarm.rule}: {view.alarm.subject}"[:LONGEST_NAME]
+def fields_of(view: ConditionView) -> ConditionFields:
+    """Return the fields of the event about a condition."""
+    return ConditionFields(shape_of(view.kind.type_id).members, view)
 
 
 def level_of(view: ConditionView) -> str | None:
@@ -109,14 +107,6 @@ def level_of(view: ConditionView) -> str | None:
     return min(meant, key=lambda name: distance(meant[name]), default=None)
 
 
-def _property(path: str, kind: ua.VariantType, value: Callable[[ConditionView], Any], data_type: int = 0) -> Any:
-    return ConditionMember(path, kind, value, data_type or kind.value)
-
-
-def _time(view: ConditionView, name: str) -> ua.Variant:
-    return instant(view.state.times.get(name, view.alarm.raised_at or view.alarm.changed_at))
-
-
 def _limit(name: str) -> Callable[[ConditionView], Any]:
     def value(view: ConditionView) -> float | None:
         level: LimitLevel | None = getattr(view.kind.limits, name, None)
@@ -125,26 +115,8 @@ def _limit(name: str) -> Callable[[ConditionView], Any]:
     return value
 
 
-def _two_states(
-    name: str, texts: tuple[str, str], is_true: Callable[[ConditionView], bool], at: Callable[[ConditionView], Any]
-) -> Iterator[ConditionMember]:
-    """Yield the members of a variable with two states; `texts` are those of true and false."""
-
-    def text(view: ConditionView) -> ua.LocalizedText:
-        return ua.LocalizedText(texts[not is_true(view)], "en")
-
-    yield ConditionMember(name, T.LocalizedText, text, _I.LocalizedText, _I.TwoStateVariableType)
-    yield _property(f"{name}/Id", T.Boolean, is_true)
-    yield _property(f"{name}/EffectiveDisplayName", T.LocalizedText, text)
-    yield _property(f"{name}/TransitionTime", T.DateTime, at, _I.UtcTime)
-
-
-def _noted(
-    name: str, kind: ua.VariantType, value: Callable[[ConditionView], Any], at: Callable[[ConditionView], Any]
-) -> Iterator[ConditionMember]:
-    """Yield the members of a variable whose value has an instant."""
-    yield ConditionMember(name, kind, value, kind.value, _I.ConditionVariableType)
-    yield _property(f"{name}/SourceTimestamp", T.DateTime, at, _I.UtcTime)
+def _states(name: str, texts: tuple[str, str], is_true: Callable[[ConditionView], bool], state: str) -> Any:
+    return two_states(name, texts, is_true, lambda view: instant(view.instant_of(state)))
 
 
 def _machine_state(
@@ -159,7 +131,7 @@ def _machine_state(
         return None if current is None else ua.NodeId(states[current])
 
     yield ConditionMember(f"{name}/CurrentState", T.LocalizedText, shown, _I.LocalizedText, _I.FiniteStateVariableType)
-    yield _property(f"{name}/CurrentState/Id", T.NodeId, identifier)
+    yield property_member(f"{name}/CurrentState/Id", T.NodeId, identifier)
 
 
 def _shelving_text(view: ConditionView) -> str:
@@ -180,91 +152,32 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _class_name(view: ConditionView) -> ua.LocalizedText:
-    return ua.LocalizedText(ua.ObjectIdNames[view.kind.class_id].removesuffix("Type"), "en")
-
-
-def _branch_id(view: ConditionView) -> ua.NodeId:
-    return (
-        ua.NodeId() if view.branch is None else ua.NodeId(f"{view.alarm.id}@{view.branch.raised_at}", Namespace.ALARMS)
-    )
-
-
 def _active_since(view: ConditionView) -> ua.Variant:
     raised = view.branch or view.alarm
     return instant(raised.raised_at if view.is_active else raised.cleared_at)
 
 
-def _quality(view: ConditionView) -> ua.StatusCode:
-    is_missing = view.kind.is_stale and view.is_active
-    return ua.StatusCode(ua.StatusCodes.UncertainNoCommunicationLastUsableValue if is_missing else ua.StatusCodes.Good)
-
-
-def _severity(view: ConditionView) -> int:
-    return min(max((view.branch or view.alarm).severity, 1), 1000)
-
-
-_EVENT: Final[tuple[ConditionMember, ...]] = (
-    _property("EventId", T.ByteString, lambda v: v.event_id),
-    _property("EventType", T.NodeId, lambda v: ua.NodeId(v.kind.type_id)),
-    _property("SourceNode", T.NodeId, lambda v: v.place.source),
-    _property("SourceName", T.String, lambda v: v.place.source_name),
-    _property("Time", T.DateTime, lambda v: instant(v.alarm.changed_at), _I.UtcTime),
-    _property("ReceiveTime", T.DateTime, lambda _: instant(_now_ms()), _I.UtcTime),
-    _property("Message", T.LocalizedText, lambda v: v.message),
-    _property("Severity", T.UInt16, _severity),
-)
-_CONDITION: Final[tuple[ConditionMember, ...]] = (
-    _property("ConditionClassId", T.NodeId, lambda v: ua.NodeId(v.kind.class_id)),
-    _property("ConditionClassName", T.LocalizedText, _class_name),
-    _property("ConditionName", T.String, name_of),
-    _property("BranchId", T.NodeId, _branch_id),
-    _property("Retain", T.Boolean, lambda v: v.is_retained),
-    _property("ClientUserId", T.String, lambda v: v.alarm.by),
-    *_noted("Quality", T.StatusCode, _quality, lambda v: instant(v.alarm.changed_at)),
-    *_noted("LastSeverity", T.UInt16, lambda v: v.state.last_severity, lambda v: _time(v, "severity")),
-    *_noted(
-        "Comment",
-        T.LocalizedText,
-        lambda v: ua.LocalizedText(v.alarm.comment, "en"),
-        lambda v: _time(v, "comment"),
-    ),
-    _property("InputNode", T.NodeId, lambda v: v.place.input_node or ua.NodeId()),
-    _property(
+_ALARM: Final[tuple[ConditionMember, ...]] = (
+    property_member("InputNode", T.NodeId, lambda v: v.place.input_node or ua.NodeId()),
+    property_member(
         "SuppressedOrShelved", T.Boolean, lambda v: bool(v.alarm.suppressed or v.alarm.shelving or v.alarm.disabled)
     ),
-)
-_STATES: Final[tuple[ConditionMember, ...]] = (
-    *_two_states(
-        "EnabledState", ("Enabled", "Disabled"), lambda v: not v.alarm.disabled, lambda v: _time(v, "enabled")
-    ),
-    *_two_states("ActiveState", ("Active", "Inactive"), lambda v: v.is_active, _active_since),
-    *_two_states(
-        "AckedState", ("Acknowledged", "Unacknowledged"), lambda v: v.is_acknowledged, lambda v: _time(v, "acked")
-    ),
-    *_two_states(
-        "ConfirmedState", ("Confirmed", "Unconfirmed"), lambda v: v.is_confirmed, lambda v: _time(v, "confirmed")
-    ),
-    *_two_states(
-        "SuppressedState",
-        ("Suppressed", "Unsuppressed"),
-        lambda v: v.alarm.suppressed,
-        lambda v: _time(v, "suppressed"),
-    ),
-    *_two_states(
+    *two_states("ActiveState", ("Active", "Inactive"), lambda v: v.is_active, _active_since),
+    *_states("AckedState", ("Acknowledged", "Unacknowledged"), lambda v: v.is_acknowledged, "acked"),
+    *_states("ConfirmedState", ("Confirmed", "Unconfirmed"), lambda v: v.is_confirmed, "confirmed"),
+    *_states("SuppressedState", ("Suppressed", "Unsuppressed"), lambda v: v.alarm.suppressed, "suppressed"),
+    *two_states(
         "LatchedState",
         ("Latched", "Unlatched"),
         lambda v: v.alarm.active is ActiveState.LATCHED,
         lambda v: instant(v.alarm.cleared_at),
     ),
-)
-_SHELVING: Final[tuple[ConditionMember, ...]] = (
     *_machine_state("ShelvingState", _shelving_text, _SHELVED),
-    _property("ShelvingState/UnshelveTime", T.Double, _unshelve_ms, _I.Duration),
+    property_member("ShelvingState/UnshelveTime", T.Double, _unshelve_ms, _I.Duration),
 )
 _LIMITS: Final[tuple[ConditionMember, ...]] = (
     *(
-        _property(name, T.Double, _limit(member))
+        property_member(name, T.Double, _limit(member))
         for name, member in (
             ("HighHighLimit", "high_high"),
             ("HighLimit", "high"),
@@ -274,7 +187,7 @@ _LIMITS: Final[tuple[ConditionMember, ...]] = (
     ),
     *_machine_state("LimitState", level_of, _LEVELS),
 )
-_NORMAL: Final = (_property("NormalState", T.NodeId, lambda _: ua.NodeId()),)
+_NORMAL: Final = (property_member("NormalState", T.NodeId, lambda _: ua.NodeId()),)
 _OF_TYPE: Final[Mapping[int, Iterable[ConditionMember]]] = MappingProxyType(
     {
         _I.ExclusiveLimitAlarmType: _LIMITS,
@@ -282,8 +195,8 @@ _OF_TYPE: Final[Mapping[int, Iterable[ConditionMember]]] = MappingProxyType(
         _I.OffNormalAlarmType: _NORMAL,
         _I.SystemOffNormalAlarmType: _NORMAL,
         _I.DiscrepancyAlarmType: (
-            _property("TargetValueNode", T.NodeId, lambda _: ua.NodeId()),
-            _property("ExpectedTime", T.Double, lambda _: 0.0, _I.Duration),
+            property_member("TargetValueNode", T.NodeId, lambda _: ua.NodeId()),
+            property_member("ExpectedTime", T.Double, lambda _: 0.0, _I.Duration),
         ),
     }
 )

@@ -28,7 +28,7 @@ from edge.features.telemetry.model.rule import (
 from edge.ports.alarm import ID_LENGTH, AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
 from edge.ports.sample_value import GATEWAY_TAGS
 from edge.store.kept_alarms import AlarmChange
-from edge.uaserver.events import MACHINES, SERVER
+from edge.uaserver.events import notifiers_of
 from edge.uaserver.namespaces import Namespace
 
 _I: Final = ua.ObjectIds
@@ -90,9 +90,8 @@ class ConditionPlace(Struct, frozen=True):
 
     @property
     def notifiers(self) -> tuple[ua.NodeId, ...]:
-        """The nodes that have its events: its source and what is above it."""
-        is_of_machine = self.source.NamespaceIndex == Namespace.MACHINES
-        return (self.source, MACHINES, SERVER) if is_of_machine else (self.source, SERVER)
+        """The nodes that have its events."""
+        return notifiers_of(self.source)
 
 
 class ConditionKind(Struct, frozen=True):
@@ -126,6 +125,80 @@ class ConditionView(Struct, frozen=True):
         """Return the id of the event with this state."""
         raised_at = self.branch.raised_at if self.branch else self.alarm.raised_at or 0
         return encode_event_id(self.alarm.id, raised_at, self.state.position)
+
+    @property
+    def type_id(self) -> ua.NodeId:
+        """Return the type of the condition."""
+        return ua.NodeId(self.kind.type_id)
+
+    @property
+    def class_id(self) -> int:
+        """Return the class of the condition."""
+        return self.kind.class_id
+
+    @property
+    def name(self) -> str:
+        """Return the ConditionName: the rule and its subject."""
+        return f"{self.alarm.rule}: {self.alarm.subject}"
+
+    @property
+    def source(self) -> ua.NodeId:
+        """Return the machine, or the gateway."""
+        return self.place.source
+
+    @property
+    def source_name(self) -> str:
+        """Return the name of the source."""
+        return self.place.source_name
+
+    @property
+    def branch_id(self) -> ua.NodeId:
+        """Return the id of the branch; null for the condition itself."""
+        if self.branch is None:
+            return ua.NodeId()
+        return ua.NodeId(f"{self.alarm.id}@{self.branch.raised_at}", Namespace.ALARMS)
+
+    @property
+    def severity(self) -> int:
+        """Return the severity of the alarm, or of the raise."""
+        return min(max((self.branch or self.alarm).severity, 1), 1000)
+
+    @property
+    def changed_at(self) -> int:
+        """Return when the alarm changed last."""
+        return self.alarm.changed_at
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether the alarm is in service."""
+        return not self.alarm.disabled
+
+    @property
+    def by(self) -> str:
+        """Return the person who changed it last."""
+        return self.alarm.by
+
+    @property
+    def comment(self) -> str:
+        """Return the last comment."""
+        return self.alarm.comment
+
+    @property
+    def quality(self) -> ua.StatusCode:
+        """Return the quality of the samples."""
+        is_missing = self.kind.is_stale and self.is_active
+        return ua.StatusCode(
+            ua.StatusCodes.UncertainNoCommunicationLastUsableValue if is_missing else ua.StatusCodes.Good
+        )
+
+    @property
+    def last_severity(self) -> int:
+        """Return the severity before."""
+        return self.state.last_severity
+
+    def instant_of(self, state: str) -> int:
+        """Return when one of the states changed."""
+        return self.state.times.get(state, self.alarm.raised_at or self.alarm.changed_at)
 
     @property
     def is_active(self) -> bool:

@@ -12,7 +12,6 @@ from asyncua.ua.ua_binary import struct_from_binary, struct_to_binary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.features.telemetry.opcua.condition_nodes import member_id
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.features.telemetry.opcua.conditions import Conditions
 from edge.features.telemetry.opcua.history_values import HistoryPart, PartRoom
@@ -29,6 +28,7 @@ from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.kept_alarms import AlarmChange
 from edge.store.reads import StreamPage
+from edge.uaserver.condition_nodes import member_id
 from edge.uaserver.events import SERVER, JobEventPublisher
 
 _S: Final = ua.StatusCodes

@@ -7,7 +7,7 @@ from asyncua import ua
 from asyncua.ua.ua_binary import variant_to_binary
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel
-from edge.features.telemetry.opcua.condition_fields import ConditionFields, level_of
+from edge.features.telemetry.opcua.condition_fields import fields_of, level_of
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, FollowedAlarm
 from edge.ports.alarm import ActiveState, Alarm, Shelving
 
@@ -29,13 +29,13 @@ def view(type_id: int = TYPES[1], **changes: Any) -> ConditionView:
 
 @pytest.mark.parametrize("type_id", TYPES)
 def test_every_field_of_every_type_can_be_encoded(type_id: int) -> None:
-    for name, value in ConditionFields(view(type_id)).items():
+    for name, value in fields_of(view(type_id)).items():
         assert variant_to_binary(value), name
-    assert len(ConditionFields(view(type_id))) > 40
+    assert len(fields_of(view(type_id))) > 40
 
 
 def test_limit_that_an_alarm_does_not_have_is_null() -> None:
-    fields = dict(ConditionFields(view()).items())
+    fields = dict(fields_of(view()).items())
     assert (fields["LowLimit"].Value, fields["LowLowLimit"]) == (10, ua.Variant())
 
 
@@ -64,6 +64,6 @@ def test_limit_level_follows_severity_and_value(changes: dict[str, Any], level: 
     ],
 )
 def test_shelving_state_is_one_of_three_states(shelving: Shelving | None, state: str) -> None:
-    fields = ConditionFields(view(shelving=shelving))
+    fields = fields_of(view(shelving=shelving))
     assert fields["ShelvingState/CurrentState"].Value.Text == state
     assert fields["SuppressedOrShelved"].Value is (shelving is not None)

@@ -66,4 +66,4 @@ async def test_condition_without_subscribers_keeps_no_nodes(store: Store, wait_u
         conditions = server.alarms.conditions
         await wait_until(lambda: len(conditions) == 1)
         await client.ask("browse", node=condition(alarm))
-        assert not conditions._conditions[alarm.id].watched  # noqa: SLF001 - the cost is the point
+        assert not conditions._objects._conditions[alarm.id].watched  # noqa: SLF001 - the cost is the point
