@@ -66,7 +66,9 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         RESOLVE_METHOD: Role.OPERATOR,
         **{name: INTERVENTION_ROLES[kind] for name, kind in INTERVENE_METHODS.items()},
         RELEASE_METHOD: Role.OPERATOR,
-        # The operator answers alarms.
+        # The operator answers prompts and alarms.
+        "Respond": Role.OPERATOR,
+        "AnswerPrompt": Role.OPERATOR,
         "Acknowledge": Role.OPERATOR,
         "Confirm": Role.OPERATOR,
         "AddComment": Role.OPERATOR,

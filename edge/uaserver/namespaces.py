@@ -7,7 +7,7 @@ from enum import IntEnum
 UA_URI = "http://opcfoundation.org/UA/"
 PRODUCT_URI = "urn:microdcs-edge"
 TYPES_URI = "urn:microdcs-edge:types"
-TYPES_VERSION = "1.4.1"
+TYPES_VERSION = "1.5.0"
 TYPES_PUBLISHED = datetime(2026, 11, 27, tzinfo=UTC)
 """The date of TYPES_VERSION; both change with every change of a type."""
 
@@ -26,7 +26,7 @@ class Namespace(IntEnum):
     MACHINES = 8
     CHARTS = 9
     ALARMS = 10
-    """Only with telemetry."""
+    """Alarms, tags and prompts; only with telemetry or prompts."""
 
 
 OFFICIAL_URI = {
@@ -54,5 +54,5 @@ def charts_uri(gateway: str) -> str:
 
 
 def alarms_uri(store_id: str) -> str:
-    """Return the URI of the namespace of alarms and tags: the same for every gateway on a store, and for no other."""
+    """Return the URI of the namespace of alarms, tags and prompts: the same for every gateway on a store only."""
     return f"urn:microdcs-edge:store:{store_id}"

@@ -202,6 +202,7 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
         "Gateway": "The state of this gateway.",
         "Equipment": "The equipment of the gateway.",
         "<Name>": "A piece of equipment.",
+        "EnterPromptType": "A question to the people at the station that asks for values.",
         "FlowType": "A flow: cyclic work next to the jobs.",
         "Flows": "The flows of the store.",
         "<Flow>": "A flow.",

@@ -77,9 +77,11 @@ def _variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
     return attributes
 
 
-def object_type(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator[ua.AddNodesItem]:
+def object_type(
+    type_id: ua.NodeId, members: Iterable[VariableSpec], parent: ua.NodeId = _BASE_OBJECT_TYPE
+) -> Iterator[ua.AddNodesItem]:
     """Yield the nodes of an object type: the type, then its variables."""
-    yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, _concrete())
+    yield item(type_id, parent, _HAS_SUBTYPE, ua.NodeClass.ObjectType, _concrete())
     for variable_spec in members:
         yield variable_item(type_node(type_id.Identifier, variable_spec.name), type_id, variable_spec)
 

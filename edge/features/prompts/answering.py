@@ -96,7 +96,7 @@ async def answer_prompt(context: PromptContext, request: PromptRequest) -> Promp
         jobs = await load_jobs(runs)
         asked = (prompt for prompt in open_prompts(context, jobs, request.scopes) if prompt.id == request.prompt)
         if (found := next(asked, None)) is None:
-            raise _not_open(jobs, request)
+            raise _not_open(jobs, request.prompt, request.scopes)
         _require(found, request.person)
         signal = _signal(context, found, request)
         mark = partial(_mark, context, request, found, signal)
@@ -160,17 +160,17 @@ def _require(found: OpenPrompt, person: Person) -> None:
         )
 
 
-def _not_open(jobs: Sequence[LoadedJob], request: PromptRequest) -> Refused:
+def _not_open(jobs: Sequence[LoadedJob], prompt: str, scopes: Collection[str]) -> Refused:
     """Return why a prompt cannot be answered: the person who answered, or how else it ended."""
     for job in jobs:
-        attempt = ended_attempt(job, request.prompt) if job.job.scope in request.scopes else None
+        attempt = ended_attempt(job, prompt) if job.job.scope in scopes else None
         if attempt is None:
             continue
         if attempt.state is ActionState.COMPLETED:
             by = attempt.resolved_by or "-"
             return Refused("not_open", Text.of("the prompt was answered by {by} before", by=by), _LOOK)
         return Refused("not_open", Text.of("the prompt is over: {state}", state=attempt.state.text), _LOOK)
-    return unknown_prompt(request.prompt)
+    return unknown_prompt(prompt)
 
 
 def unknown_prompt(prompt: str) -> Refused:
@@ -208,6 +208,14 @@ class Prompts:
             prompt=prompt, given=given, person=person, source=source, event_id=event_id, scopes=scopes
         )
         return await answer_prompt(self._context, request)
+
+    def of_job(self, loaded: LoadedJob) -> tuple[OpenPrompt, ...]:
+        """Return the open prompts of a run."""
+        return open_prompts(self._context, (loaded,), self.scopes)
+
+    async def refusal_of(self, prompt: str) -> Refused:
+        """Return why a prompt that is not open cannot be answered. Raises Unavailable."""
+        return _not_open(await load_jobs(self._context.runs), prompt, self.scopes)
 
     def find(self, prompt: str) -> OpenPrompt:
         """Return the open prompt with an id. Raises Refused(`unknown_prompt`)."""

@@ -17,6 +17,8 @@ FEATURE = Feature(
     is_on=lambda settings: any(equipment.kind == "operator" for equipment in settings.southbound.values()),
     recipe_check="edge.features.prompts.prompt:recipe_faults",
     prepare="edge.features.prompts.service:prepare_prompts",
+    opcua="edge.features.prompts.opcua.prompt_feed:add_prompts",
+    opcua_off="edge.features.prompts.opcua.prompt_feed:add_types",
     calls=tuple(map(PROMPT_METHOD_TYPE.format, ("List", "Answer"))),
     switch="Add equipment of the kind operator: [southbound.NAME].",
     kinds={

@@ -50,9 +50,9 @@ def prompts_of(loaded: LoadedJob, type_ids: Collection[str], now: int) -> Iterat
     run, actions = loaded.stored.run, loaded.net.actions
     for key in sorted(run.open):
         association, action = run.associations[key], actions[key.latest]
-        kind = kind_of(action.type_id)
-        if association.state is not ActionState.DISPATCHED or association.reset or action.type_id not in type_ids:
+        if action.type_id not in type_ids or association.state is not ActionState.DISPATCHED or association.reset:
             continue
+        kind = kind_of(action.type_id)
         prompt, _ = parse_prompt(kind, action.parameters) if kind else (None, ())
         if kind and prompt:
             yield _open_prompt(run, association, kind, prompt, now)

@@ -9,8 +9,8 @@ from typing import Any
 
 from asyncua import ua
 
-from edge.features.telemetry.opcua.condition_methods import LONGEST_COMMENT
 from edge.opcua.limits import METHOD_CALLS
+from edge.uaserver.condition_space import LONGEST_COMMENT
 from edge.uaserver.namespaces import Namespace
 from tests.features.telemetry.opcua.history_client import START
 from tests.opcua.attack_client import attack

@@ -1,0 +1,1 @@
+"""Prompts in OPC UA: conditions, and methods that answer them."""
