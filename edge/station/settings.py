@@ -109,15 +109,17 @@ class SettingSource(StrEnum):
 
     MES = "mes"
     COMMAND = "command"
+    PAGE = "page"
     STATION_FILE = "station_file"
 
 
 class SettingOrigin(Struct, frozen=True):
-    """Where a change came from, who made it, as far as known, and why."""
+    """Where a change came from, who made it and who confirmed it, as far as known, and why."""
 
     source: SettingSource
     author: str = ""
     reason: str = ""
+    confirmed_by: str = ""
 
 
 Recorder: TypeAlias = Callable[[Store, str, Sequence[WorkMaster]], Awaitable[Commit]]

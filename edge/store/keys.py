@@ -38,6 +38,7 @@ WORKER: Final = "60 seconds after the last heartbeat"
 LOGIN: Final = "15 minutes after the wait of the last failed login; 10 minutes for a used code, a day for wrong codes"
 RECOVERY: Final = "until the user gets other recovery codes or is removed"
 COMPONENT: Final = "each entry 30 days after the last heartbeat, or as `edge fleet forget --after-days` sets"
+DRAFT: Final = "until the draft is released or discarded"
 COMMAND: Final = "until the command expires"
 COMMAND_RESULT: Final = "8 days after the last result"
 SESSION: Final = "a minute after its gateway has last renewed it; of a command `[users] session`"
@@ -440,6 +441,10 @@ class Keys(Struct, frozen=True):
         "recipe:revisions:{scope:part}:{id}",
         PERMANENT,
         "The revisions of a Work Master in a scope, by number; `newest` is the number and digest of the released one",
+    )
+    recipe_drafts = _key("zset", "recipe:drafts", DRAFT, "The ids of the drafts of recipes, by their beginning")
+    recipe_draft = _key_of(
+        "hash", "recipe:draft:{id}", DRAFT, "A draft of a recipe, with the text of each version that can be undone"
     )
     workmaster_list = _key_of(
         "set", "workmaster:list:{scope}", PERMANENT, "The ids of the work masters that a scope may run"

@@ -6,7 +6,8 @@ import logging
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,9 +17,11 @@ from msgspec import Struct
 from edge.access.users import public_user, read_users
 from edge.app.logs import journal_entry
 from edge.app.parts import GatewayParts
+from edge.app.recipe_process import RecipeProcess
 from edge.config import Settings
 from edge.features.page.gateway_models import LogLine
-from edge.features.page.recipe_process import RecipeProcess
+from edge.features.page.recipe_check import CheckRequest
+from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
@@ -63,6 +66,7 @@ def remembered_log() -> Iterator[LogMemory]:
         root.removeHandler(memory)
 
 
+_CHECKS: Final = "edge.features.page.recipe_check"
 _DOCTOR: Final = "edge.features.admin.doctor"
 _DOCTOR_S: Final = 15.0
 _SIMULATION_S: Final = 15.0
@@ -73,18 +77,24 @@ _KEPT_FINDINGS_S: Final = 10.0
 
 def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMemory) -> GatewayTools:
     """Return what the page asks of the machine."""
-    doctor, checks = _Doctor(settings_file), RecipeProcess()
+    doctor, checks = _Doctor(settings_file), RecipeProcess(_CHECKS)
     return GatewayTools(
         examine=doctor.examine,
         log=lambda: tuple(memory.lines),
         certificates=lambda: asyncio.to_thread(_certificates, parts),
         trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
-        check=checks.check,
+        check=partial(check_apart, checks.ask),
         simulate=Simulator(run_edge).simulate,
         people=lambda: asyncio.to_thread(_people, parts.settings),
         refresh_mode=parts.mode.refresh,
         close=checks.close,
     )
+
+
+async def check_apart(ask: Callable[[bytes], Awaitable[bytes]], recipe: Any, active: Sequence[str]) -> RecipeResult:
+    """Return the faults and the chart of a recipe, as another process finds them. Raises as `RecipeProcess.ask`."""
+    result = await ask(msgspec.json.encode(CheckRequest(recipe, tuple(active))))
+    return msgspec.json.decode(result, type=RecipeResult)
 
 
 class _Doctor:

@@ -23,8 +23,12 @@ _NEWEST: Final = "newest"
 _HASH_LENGTH: Final = 12
 
 
-class RecipeRevision(Struct, frozen=True, kw_only=True):
-    """One revision. `at` is in milliseconds since the epoch, `hash` names the recipe in job responses and OPC UA."""
+class RevisionLine(Struct, frozen=True, kw_only=True):
+    """One revision in short.
+
+    `at` is in milliseconds since the epoch, `hash` names the recipe in job responses and OPC UA. `confirmed_by` is the
+    second person, where one was needed.
+    """
 
     number: int
     at: int
@@ -32,6 +36,12 @@ class RecipeRevision(Struct, frozen=True, kw_only=True):
     author: str
     reason: str
     hash: str
+    confirmed_by: str = ""
+
+
+class RecipeRevision(RevisionLine, frozen=True, kw_only=True):
+    """One revision with its content."""
+
     work_master: WorkMaster
 
 
@@ -58,16 +68,17 @@ async def plan_revisions(
 
 def _plan(key: str, work_master: WorkMaster, before: str | None, origin: SettingOrigin, most: int) -> Commit:
     content = _digest(work_master)
-    number, _, known = (before or "0 ").partition(" ")
+    _, _, known = (before or "").partition(" ")
     guard = Commit(guards=(HashField(key, _NEWEST, before),))
     if known == content:
         return guard
     revision = RecipeRevision(
-        number=int(number) + 1,
+        number=_number(before) + 1,
         at=now_ms(),
         source=origin.source,
         author=origin.author,
         reason=origin.reason,
+        confirmed_by=origin.confirmed_by,
         hash=recipe_hash(work_master),
         work_master=work_master,
     )
@@ -77,15 +88,45 @@ def _plan(key: str, work_master: WorkMaster, before: str | None, origin: Setting
     return join((guard, written, operation("HDEL", key, oldest) if oldest > 0 else Commit()))
 
 
-async def load_revisions(store: Store, scope: str, work_master_id: str) -> tuple[RecipeRevision, ...]:
+class ReleasedMark(Struct, frozen=True):
+    """The number of the released revision, 0 without one, and the guard that it is still released."""
+
+    number: int
+    guard: Commit
+
+
+async def load_released_mark(store: Store, scope: str, work_master_id: str) -> ReleasedMark:
+    """Return which revision of a Work Master is released."""
+    key = store.keys.recipe_revisions(scope, work_master_id)
+    text: str | None = await store.execute("HGET", key, _NEWEST)
+    return ReleasedMark(_number(text), Commit(guards=(HashField(key, _NEWEST, text),)))
+
+
+def _number(newest: str | None) -> int:
+    return int((newest or "0").partition(" ")[0])
+
+
+async def load_released(store: Store, scope: str, ids: Sequence[str]) -> Sequence[RevisionLine | None]:
+    """Return the released revision of each Work Master; None for one that has none."""
+    keys = [store.keys.recipe_revisions(scope, work_master_id) for work_master_id in ids]
+    newest = await store.read([("HGET", key, _NEWEST) for key in keys])
+    texts = await store.read([("HGET", key, _number(text)) for key, text in zip(keys, newest, strict=True)])
+    return [None if text is None else msgspec.json.decode(text, type=RevisionLine) for text in texts]
+
+
+async def load_revisions(store: Store, scope: str, work_master_id: str) -> tuple[RevisionLine, ...]:
     """Return the revisions that are kept of a Work Master, the released one first."""
     fields: Mapping[str, str] = await store.execute("HGETALL", store.keys.recipe_revisions(scope, work_master_id))
     texts = [text for name, text in fields.items() if name != _NEWEST]
-    revisions = [msgspec.json.decode(text, type=RecipeRevision) for text in texts]
+    revisions = [msgspec.json.decode(text, type=RevisionLine) for text in texts]
     return tuple(sorted(revisions, key=lambda revision: -revision.number))
 
 
-async def load_revision(store: Store, scope: str, work_master_id: str, number: int) -> RecipeRevision | None:
-    """Return one revision; None when it was never stored or is not kept any more."""
-    text = await store.execute("HGET", store.keys.recipe_revisions(scope, work_master_id), number)
+async def load_revision(
+    store: Store, scope: str, work_master_id: str, number: int | None = None
+) -> RecipeRevision | None:
+    """Return one revision, by default the released one; None when it was never stored or is not kept any more."""
+    key = store.keys.recipe_revisions(scope, work_master_id)
+    chosen = _number(await store.execute("HGET", key, _NEWEST)) if number is None else number
+    text = await store.execute("HGET", key, chosen)
     return None if text is None else msgspec.json.decode(text, type=RecipeRevision)

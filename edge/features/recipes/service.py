@@ -3,15 +3,19 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
+from edge.app.recipe_process import RecipeProcess
+from edge.features.recipes.desk import Ask, Desk
 from edge.features.recipes.examination import ExaminedRecipe, examine_apart
 from edge.features.recipes.settings import RecipesSettings
+from edge.features.recipes.workbench_requests import EncodedAnswer, Request
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import WorkMaster
 from edge.model.recipe import is_recipe_schema
@@ -21,6 +25,8 @@ from edge.store.background import restart_on_outage
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
+_T = TypeVar("_T", bound=Struct)
+_WORKBENCH: Final = "edge.features.recipes.workbench"
 
 Examine: TypeAlias = Callable[[Sequence[Any]], Awaitable[list[ExaminedRecipe]]]
 
@@ -38,7 +44,21 @@ async def open_recipes(stack: AsyncExitStack, core: GatewayParts, works: Works) 
     watch = RecipeWatch(core.store, core.scopes, count)
     follow = partial(follow_settings, core.store, [watch.look])
     await core.keep_running(stack, "recipes", partial(restart_on_outage, "recipes", follow))
-    return Opened()
+    process = RecipeProcess(_WORKBENCH)
+    stack.push_async_callback(process.close)
+    return Opened(port=Desk(core.store, core.settings, ask_apart(process)))
+
+
+def ask_apart(process: RecipeProcess) -> Ask:
+    """Return what asks the workbench in a process of its own: the gateway does not load the check of recipes."""
+
+    async def ask(request: Request, answer: type[_T]) -> _T:
+        found = msgspec.json.decode(await process.ask(msgspec.json.encode(request)), type=EncodedAnswer)
+        if (refusal := found.refusal) is not None:
+            raise Refused(refusal.kind, refusal.reason, refusal.advice)
+        return msgspec.json.decode(found.value, type=answer)
+
+    return ask
 
 
 async def examine_work_masters(

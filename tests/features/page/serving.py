@@ -10,11 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from edge import __version__
 from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
 from edge.access.users import Token, User, digest, new_token, public_user, write_user
 from edge.access.web_audit import WebAudit
+from edge.config import GatewaySettings, Settings
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import Status
@@ -23,6 +26,9 @@ from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import GatewayTools, WebServices
 from edge.features.page.sessions import WebSessions
+from edge.features.recipes.desk import Desk
+from edge.features.recipes.settings import RecipesSettings
+from edge.features.recipes.workbench import ask_here
 from edge.features.simulator.script import Script, parse_script
 from edge.features.simulator.virtual_simulation import simulate
 from edge.features.telemetry.model.api_models import ControlChartView
@@ -38,6 +44,7 @@ from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.station.active_runs import ActiveRuns
 from edge.station.intervene import intervene
+from edge.store.client import Store
 from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.station.plant import PHOTO, SCOPE, TIGHTEN, Plant
 from tests.store.test_store_state import line
@@ -49,6 +56,8 @@ IN_PATHS = {
     "operation": "o1",
     "scope": "station-1",
     "recipe": "linear",
+    "revision": "released",
+    "draft": "x",
     "tag": "t",
     "rule": "torque",
     "subject": "x",
@@ -164,6 +173,13 @@ def write_people(file: Path) -> Users:
     return Users(file)
 
 
+def desk_at(store: Store, **of_recipes: object) -> Desk:
+    """Return the desk of recipes on a store, with settings of `[recipes]`."""
+    section = msgspec.convert(of_recipes, RecipesSettings)
+    settings = Settings(gateway=GatewaySettings(scopes=(SCOPE,)), sections={"recipes": section})
+    return Desk(store, settings, ask_here)
+
+
 def services_of(
     plant: Plant,
     users: Users,
@@ -189,7 +205,7 @@ def services_of(
         sessions=WebSessions(now_ms, 900, 28_800, users.role_of, most_requests=most_requests),
         events=events,
         notify=events.publish,
-        ports={"telemetry": FakeTelemetry(), **ports},
+        ports={"telemetry": FakeTelemetry(), "recipes": desk_at(plant.store), **ports},
         audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,

@@ -36,7 +36,9 @@ async def test_each_change_is_a_revision_with_author_and_reason(store: Store) ->
     newest, first = await load_revisions(store, SCOPE, "WM")
     assert (newest.number, first.number) == (2, 1)
     assert (newest.source, newest.author, newest.reason) == (SettingSource.COMMAND, "anna", "torque")
-    assert newest.work_master == master("A", "B")
+    released = await load_revision(store, SCOPE, "WM")
+    assert released is not None
+    assert released.work_master == master("A", "B")
     assert newest.hash == recipe_hash(master("A", "B")) != first.hash
 
 

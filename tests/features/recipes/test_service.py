@@ -6,15 +6,20 @@ from typing import Any
 
 import pytest
 
+from edge.app.recipe_process import RecipeProcess
+from edge.features.recipes.changes import RenameElement
 from edge.features.recipes.examination import ExaminedRecipe
 from edge.features.recipes.examiner import examine
-from edge.features.recipes.service import RecipeWatch, examine_work_masters
+from edge.features.recipes.service import RecipeWatch, ask_apart, examine_work_masters
+from edge.features.recipes.workbench import ask_here
+from edge.features.recipes.workbench_requests import CheckText, DraftCheck, DraftView, EditText
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
+from tests.features.recipes.desks import TEXT
 from tests.features.recipes.recipes import Json
 from tests.features.recipes.test_examiner import SOUND, STUCK
 from tests.station.plant import SCOPE
@@ -92,3 +97,14 @@ async def test_stored_recipes_with_faults_are_counted_until_they_are_corrected(s
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK))
     await settings.apply(SCOPE, "workmaster", SettingsMethod.DELETE, [{"ID": "fit"}])
     assert counts[-2:] == [1, 0]
+
+
+async def test_gateway_asks_the_workbench_in_another_process() -> None:
+    process = RecipeProcess("edge.features.recipes.workbench", within_s=60)
+    ask = ask_apart(process)
+    try:
+        assert await ask(CheckText(TEXT), DraftCheck) == await ask_here(CheckText(TEXT), DraftCheck)
+        with pytest.raises(Refused, match="'B' is used already"):
+            await ask(EditText(TEXT, RenameElement("A", "B")), DraftView)
+    finally:
+        await process.close()

@@ -8,7 +8,7 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.features.recipes.cli.check import recipe
 from edge.features.recipes.cli.diff import diff
 from edge.features.recipes.cli.plcopen import export, import_recipe
-from edge.features.recipes.cli.revisions import history, list_, release, rollback, show
+from edge.features.recipes.cli.revisions import confirm, history, list_, release, rollback, show
 
 
 @click.group(cls=CommandGroup)
@@ -20,7 +20,7 @@ check = copy(recipe)
 check.epilog = "Example: edge recipes check rear-axle.json"
 recipes.add_command(check, "check")
 recipes.add_command(diff)
-for command in (list_, show, history, release, rollback):
+for command in (list_, show, history, release, rollback, confirm):
     recipes.add_command(command)
 recipes.add_command(export)
 recipes.add_command(import_recipe)

@@ -1,15 +1,13 @@
-"""`edge recipes list`, `show`, `history`, `release` and `rollback`: the recipes of a store and their revisions."""
+"""`edge recipes list`, `show`, `history`, `release`, `rollback` and `confirm`: the recipes of a store."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 from rich.table import Table
 
-from edge.app.features import recipe_checks, settings_kinds, work_master_recorders
-from edge.cli.terminal.operator import operator_name, recorded
+from edge.cli.terminal.operator import acting_user, operator_languages, recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
@@ -22,15 +20,16 @@ from edge.cli.terminal.store_access import (
     store_command,
 )
 from edge.cli.terminal.table import local_time, plain_table, wide_option
-from edge.features.recipes.examiner import examine
-from edge.features.recipes.revisions import RecipeRevision, load_revision, load_revisions
+from edge.features.recipes.api_models import public_revision
+from edge.features.recipes.desk import Author, Desk
+from edge.features.recipes.release import Release, confirm_release, release_recipe, roll_back
+from edge.features.recipes.revisions import RevisionLine, load_released, load_revisions
+from edge.features.recipes.workbench import ask_here
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
-from edge.model.instant import rfc3339
+from edge.foundation.text import Text, language_for
 from edge.model.isa95 import WorkMaster
-from edge.model.json_value import plain_value
-from edge.model.recipe import RECIPE_DATASCHEMA, is_recipe_schema
-from edge.station.settings import WORK_MASTER, SettingOrigin, SettingsMethod, SettingSource, StationSettings
+from edge.model.recipe import is_recipe_schema
+from edge.station.settings import SettingSource
 from edge.store.resources import load_work_masters
 
 
@@ -42,13 +41,12 @@ async def list_(at: StoreAccess, scope: str | None) -> CommandOutput:
     """List the recipes of a scope with their released revision."""
     chosen = at.scope(scope)
     masters = [master for master in await load_work_masters(at.store, chosen) if is_recipe_schema(master.dataschema)]
-    newest = [next(iter(await load_revisions(at.store, chosen, master.id)), None) for master in masters]
-    rows = [(master, revision) for master, revision in zip(masters, newest, strict=True)]
-    data = [{"id": master.id, "revision": _public(revision) if revision else None} for master, revision in rows]
+    rows = list(zip(masters, await load_released(at.store, chosen, [master.id for master in masters]), strict=True))
+    data = [{"id": master.id, "revision": public_revision(revision) if revision else None} for master, revision in rows]
     return CommandOutput({"scope": chosen, "recipes": data}, _list_table(rows))
 
 
-def _list_table(rows: Iterable[tuple[WorkMaster, RecipeRevision | None]]) -> Table:
+def _list_table(rows: Iterable[tuple[WorkMaster, RevisionLine | None]]) -> Table:
     cells = (
         (master.id, revision.number, revision.hash, local_time(revision.at), revision.author, revision.reason)
         if revision
@@ -70,18 +68,9 @@ async def history(at: StoreAccess, work_master: str, scope: str | None) -> Comma
         raise Refused("unknown", Text.of("there is no revision of {work_master!r}", work_master=work_master))
     cells = ((item.number, item.hash, local_time(item.at), item.source, item.author, item.reason) for item in revisions)
     table = plain_table("revision", "hash", "released", "from", "by", "reason", rows=cells, empty="no revisions")
-    return CommandOutput({"work_master": work_master, "revisions": [_public(item) for item in revisions]}, table)
-
-
-def _public(revision: RecipeRevision) -> dict[str, Any]:
-    return {
-        "number": revision.number,
-        "hash": revision.hash,
-        "released_at": rfc3339(revision.at),
-        "source": revision.source,
-        "author": revision.author,
-        "reason": revision.reason,
-    }
+    return CommandOutput(
+        {"work_master": work_master, "revisions": [public_revision(item) for item in revisions]}, table
+    )
 
 
 @click.command(epilog="Example: edge recipes show WM-AXLE-FIT-001 --revision 3 > axle-3.json")
@@ -93,23 +82,14 @@ def show(work_master: str, revision: int | None, scope: str | None, settings_fil
     """Print a recipe as JSON, of any revision that is kept."""
 
     async def read(at: StoreAccess) -> object:
-        return (await _revision(at, at.scope(scope), work_master, revision)).work_master.data
+        return (await desk_at(at).revision(at.scope(scope), work_master, revision)).work_master.data
 
     print_text(msgspec.json.format(msgspec.json.encode(run_on_store(settings_file, read))).decode())
 
 
-async def _revision(at: StoreAccess, scope: str, work_master: str, number: int | None) -> RecipeRevision:
-    """Return a revision, by default the released one. Raises Refused when it is not kept."""
-    if number is None:
-        found = next(iter(await load_revisions(at.store, scope, work_master)), None)
-    else:
-        found = await load_revision(at.store, scope, work_master, number)
-    if found is None:
-        reason = Text.of("there is no such revision of {work_master!r}", work_master=work_master)
-        raise Refused(
-            "unknown", reason, Text.of("List them: edge recipes history {work_master}", work_master=work_master)
-        )
-    return found
+def desk_at(at: StoreAccess) -> Desk:
+    """Return the desk of a command: it checks in its own process."""
+    return Desk(at.store, at.settings, ask_here)
 
 
 @click.command(epilog='Example: edge recipes release axle.json --id WM-AXLE-FIT-001 --reason "torque 85 Nm"')
@@ -125,17 +105,17 @@ def release(file: Path, work_master: str, reason: str, scope: str | None, settin
     recipe with a fault is refused, see `edge check recipe`. The same recipe again makes no revision.
     """
     recipe = read_json(file)
-    if faults := examine(recipe).faults:
-        raise click.UsageError("; ".join(faults))
 
-    async def store(at: StoreAccess) -> str:
+    async def write(at: StoreAccess) -> str:
         chosen = at.scope(scope)
-        stored = {master.id: master for master in await load_work_masters(at.store, chosen)}.get(work_master)
-        base = stored or WorkMaster(id=work_master)
-        master = msgspec.structs.replace(base, data=plain_value(recipe), dataschema=RECIPE_DATASCHEMA)
-        return await _store(at, chosen, master, reason, "release")
+        return await _released(
+            at,
+            f"{chosen}/{work_master}",
+            ("release", reason),
+            lambda by: release_recipe(desk_at(at), chosen, work_master, recipe, reason, by, SettingSource.COMMAND),
+        )
 
-    print_text(run_on_store(settings_file, store))
+    print_text(run_on_store(settings_file, write))
 
 
 @click.command(epilog='Example: edge recipes rollback WM-AXLE-FIT-001 --to 3 --reason "camera faults since 4"')
@@ -147,20 +127,49 @@ def release(file: Path, work_master: str, reason: str, scope: str | None, settin
 def rollback(work_master: str, number: int, reason: str, scope: str | None, settings_file: Path | None) -> None:
     """Release an earlier revision again, as a new one. Running jobs stay on theirs."""
 
-    async def store(at: StoreAccess) -> str:
+    async def write(at: StoreAccess) -> str:
         chosen = at.scope(scope)
-        former = await _revision(at, chosen, work_master, number)
-        return await _store(at, chosen, former.work_master, f"back to {number}: {reason}", "rollback")
+        return await _released(
+            at,
+            f"{chosen}/{work_master}",
+            ("rollback", reason),
+            lambda by: roll_back(desk_at(at), chosen, work_master, number, reason, by, SettingSource.COMMAND),
+        )
 
-    print_text(run_on_store(settings_file, store))
+    print_text(run_on_store(settings_file, write))
 
 
-async def _store(at: StoreAccess, scope: str, master: WorkMaster, reason: str, action: str) -> str:
-    async with recorded(at, f"recipes {action}", master.id, reason):
-        origin = SettingOrigin(SettingSource.COMMAND, operator_name(), reason)
-        recorders = work_master_recorders(at.settings, origin)
-        settings = StationSettings(at.store, settings_kinds(), recipe_checks=recipe_checks(), recorders=recorders)
-        payload = msgspec.json.decode(msgspec.json.encode([master]))
-        await settings.apply(scope, WORK_MASTER, SettingsMethod.PUT, payload)
-    released = await _revision(at, scope, master.id, None)
-    return f"{scope}: {master.id} is revision {released.number}, {released.hash}"
+@click.command(epilog="Example: edge recipes confirm 3f0c7b12aa45")
+@click.argument("draft")
+@settings_option
+def confirm(draft: str, settings_file: Path | None) -> None:
+    """Confirm a release or a rollback that another person has asked for.
+
+    DRAFT is the id that `edge recipes release` and the station page show. The recipe is checked again.
+    """
+
+    async def write(at: StoreAccess) -> str:
+        desk = desk_at(at)
+        version = (await desk.draft(draft)).current
+        return await _released(
+            at,
+            draft,
+            ("confirm", ""),
+            lambda by: confirm_release(desk, draft, version, by, SettingSource.COMMAND),
+        )
+
+    print_text(run_on_store(settings_file, write))
+
+
+async def _released(
+    at: StoreAccess, subject: str, action: tuple[str, str], write: Callable[[Author], Awaitable[Release]]
+) -> str:
+    """Execute and record a release; return what became of it."""
+    name, reason = action
+    async with recorded(at, f"recipes {name}", subject, reason):
+        done = await write(Author(await acting_user(at), language_for(operator_languages())))
+    if done.draft is not None:
+        return f"draft {done.draft.id} awaits another person: edge recipes confirm {done.draft.id}"
+    if done.revision is None:
+        return "nothing is released"
+    return f"{done.revision.work_master.id} is revision {done.revision.number}, {done.revision.hash}"

@@ -5,10 +5,14 @@ import re
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from edge.cli import main
+from edge.features.recipes.drafts import load_drafts
+from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.sfc.recipes import action, chain, recipe, transition
 
@@ -52,8 +56,8 @@ async def test_rollback_makes_a_new_revision_of_an_earlier_recipe(edge: Edge) ->
 
 async def test_recipe_at_which_a_job_stands_still_is_not_released(edge: Edge) -> None:
     answer = await edge("recipes", "release", "-", "--id", "WM", "--reason", "try", given=STUCK)
-    assert answer.exit_code == 2
-    assert "fault: step A: " in answer.stderr
+    assert answer.exit_code == 1
+    assert "step A: no exit can become true" in answer.stderr
     assert (await edge("recipes", "history", "WM")).exit_code == 1
 
 
@@ -83,3 +87,18 @@ async def test_commands_of_the_page_work_in_their_order(
         if target:
             (tmp_path / target).write_text(answer.stdout, encoding="utf-8")
     assert "back to 3: camera faults since revision 4" in (await edge("recipes", "history", "WM-AXLE-FIT-001")).stdout
+
+
+async def test_second_person_confirms_a_release_of_another(edge: Edge, store: Store, settings_file: Path) -> None:
+    with settings_file.open("a", encoding="utf-8") as file:
+        file.write("\n[recipes]\nsecond_person = true\n")
+    answer = await edge("recipes", "release", "-", "--id", "WM", "--reason", "first", given=ONE)
+    (draft,) = await load_drafts(store)
+    assert draft.request is not None
+    assert f"edge recipes confirm {draft.id}" in answer.stdout
+    refused = await edge("recipes", "confirm", draft.id)
+    assert refused.exit_code == 1
+    assert "another person confirms it" in refused.stderr
+    by_ben = replace(draft, request=replace(draft.request, by="ben"))
+    await store.execute("HSET", store.keys.recipe_draft(draft.id), "draft", msgspec.json.encode(by_ben).decode())
+    assert "WM is revision 1, " in (await edge("recipes", "confirm", draft.id)).stdout

@@ -1,32 +1,35 @@
-"""Checks recipes in a separate process, one at a time, so that no check slows a job."""
+"""Asks a separate process about recipes, one question at a time, so that no check slows a job."""
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import BinaryIO, Final
 
-import msgspec
-
-from edge.features.page.recipe_check import LENGTH_BYTES, CheckRequest
-from edge.features.page.recipe_models import RecipeResult
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
 
+LENGTH_BYTES: Final = 4
+"""Each request and each result begins with its length, most significant byte first."""
 _MOST_WAITING: Final = 8
 _WITHIN_S: Final = 15.0
 _IDLE_S: Final = 60.0
 
 
 class RecipeProcess:
-    """A process that checks recipes: started by the first check, ended when none has come for `idle_s` seconds.
+    """A process that answers requests: started by the first one, ended when none has come for `idle_s` seconds.
 
-    process = RecipeProcess()
-    result = await process.check(recipe, active=("tighten",))
+    `module` is run as a program; it calls `serve`.
+
+    process = RecipeProcess("edge.features.page.recipe_check")
+    result = await process.ask(request)
     await process.close()
     """
 
-    def __init__(self, within_s: float = _WITHIN_S, idle_s: float = _IDLE_S, most_waiting: int = _MOST_WAITING) -> None:
+    def __init__(
+        self, module: str, within_s: float = _WITHIN_S, idle_s: float = _IDLE_S, most_waiting: int = _MOST_WAITING
+    ) -> None:
+        self._module = module
         self._within_s = within_s
         self._idle_s = idle_s
         self._most_waiting = most_waiting
@@ -40,10 +43,10 @@ class RecipeProcess:
         """The id of the process; None while there is none."""
         return self._process.pid if self._process else None
 
-    async def check(self, recipe: Any, active: Sequence[str]) -> RecipeResult:
-        """Return the faults and the chart of a recipe.
+    async def ask(self, request: bytes) -> bytes:
+        """Return the answer to a request.
 
-        Raises Refused while too many checks wait, Unavailable when one takes too long or its process ends.
+        Raises Refused while too many requests wait, Unavailable when one takes too long or its process ends.
         """
         if self._waiting >= self._most_waiting:
             raise Refused(
@@ -51,7 +54,6 @@ class RecipeProcess:
                 Text.of("{waiting} recipes wait for their check.", waiting=self._waiting),
                 "Try again in a few seconds.",
             )
-        request = msgspec.json.encode(CheckRequest(recipe, tuple(active)))
         self._waiting += 1
         try:
             async with self._turn:
@@ -69,12 +71,12 @@ class RecipeProcess:
                 process.kill()
             await process.wait()
 
-    async def _exchange(self, request: bytes) -> RecipeResult:
+    async def _exchange(self, request: bytes) -> bytes:
         if self._idle is not None:
             self._idle.cancel()
         try:
             async with asyncio.timeout(self._within_s):
-                process = self._process = self._process or await _start()
+                process = self._process = self._process or await _start(self._module)
                 result = await _answer(process, request)
         except TimeoutError:
             await self.close()
@@ -88,7 +90,7 @@ class RecipeProcess:
             await self.close()
             raise
         self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._end_idle)
-        return msgspec.json.decode(result, type=RecipeResult)
+        return result
 
     def _end_idle(self) -> None:
         # At the end of its input the process ends by itself.
@@ -97,9 +99,9 @@ class RecipeProcess:
         self._process = None
 
 
-async def _start() -> asyncio.subprocess.Process:
+async def _start(module: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "edge.features.page.recipe_check"),
+        *(sys.executable, "-P", "-m", module),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -112,3 +114,11 @@ async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
     await process.stdin.drain()
     head = await process.stdout.readexactly(LENGTH_BYTES)
     return await process.stdout.readexactly(int.from_bytes(head, "big"))
+
+
+def serve(requests: BinaryIO, results: BinaryIO, answer: Callable[[bytes], bytes]) -> None:
+    """Answer each request until there are no more: the other end of the process."""
+    while len(head := requests.read(LENGTH_BYTES)) == LENGTH_BYTES:
+        result = answer(requests.read(int.from_bytes(head, "big")))
+        results.write(len(result).to_bytes(LENGTH_BYTES, "big") + result)
+        results.flush()

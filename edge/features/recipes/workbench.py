@@ -1,0 +1,206 @@
+"""What the work on drafts computes: texts are read, edited, drawn, checked and compared, all without I/O.
+
+As a program, `python -m edge.features.recipes.workbench`, it answers a gateway, whose jobs no check must slow.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeVar, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from edge.app.features import recipe_checks, result_members
+from edge.app.recipe_process import serve
+from edge.drawing.draft_chart import draft_svg
+from edge.features.recipes.changes import Change
+from edge.features.recipes.check import check_net
+from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
+from edge.features.recipes.edits import EditRefused, edit
+from edge.features.recipes.finding import ElementType
+from edge.features.recipes.positions import NO_POSITIONS, Positions, positions_of
+from edge.features.recipes.public_finding import public_findings
+from edge.features.recipes.workbench_requests import (
+    CheckText,
+    CompareTexts,
+    DraftCheck,
+    DraftView,
+    EditText,
+    EncodedAnswer,
+    RecipeComparison,
+    RecipeProblem,
+    RefusedRequest,
+    Request,
+    ViewText,
+    text_of,
+)
+from edge.foundation.errors import Refused
+from edge.foundation.text import Text
+from edge.model.json_value import read_json_text
+from edge.model.recipe import Recipe, parse_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
+
+_T = TypeVar("_T", bound=Struct)
+_NICE: Final = 10
+_PLACE: Final = re.compile(r"(step|transition|action)s\[(\d+)\]")
+_JSON_PLACE: Final = re.compile(r"line (\d+) column (\d+)")
+
+
+def view(text: str) -> DraftView:
+    """Return a text with its faults and its chart."""
+    try:
+        data = read_json_text(text.encode())
+    except Refused as refused:
+        return DraftView(text=text, recipe=None, problems=(_of_json(refused),), warnings=(), chart="")
+    net = compile_recipe(data, checks=recipe_checks())
+    if isinstance(net, RejectedRecipe):
+        recipe, _ = parse_recipe(data)
+        chart = draft_svg(recipe, net.faults) if recipe else ""
+        return DraftView(text=text, recipe=data, problems=_placed(net.faults, text), warnings=(), chart=chart)
+    return DraftView(text=text, recipe=data, problems=(), warnings=net.warnings, chart=draft_svg(net.recipe, ()))
+
+
+def edited(text: str, change: Change) -> DraftView:
+    """Return a text after a change. Raises Refused when it is not possible."""
+    after = edit(_recipe_of(text), change)
+    if isinstance(after, EditRefused):
+        raise Refused("impossible_edit", after.reason, "The draft stays as it is.")
+    return view(text_of(after))
+
+
+def checked(text: str, language: str) -> DraftCheck:
+    """Return what a check finds in a text."""
+    try:
+        data = read_json_text(text.encode())
+    except Refused as refused:
+        return DraftCheck(problems=(_of_json(refused),))
+    net = compile_recipe(data, checks=recipe_checks())
+    if isinstance(net, RejectedRecipe):
+        return DraftCheck(problems=_placed(net.faults, text))
+    result = check_net(net, result_members())
+    findings = public_findings(result.findings, places_in(text), language)
+    return DraftCheck(problems=(), warnings=net.warnings, findings=findings, bounded=not result.is_complete)
+
+
+def compared(old: str, new: str, language: str) -> RecipeComparison:
+    """Return what differs between two texts. Raises Refused when one of them cannot be read."""
+    found = differences(_recipe_of(old), _recipe_of(new))
+    return RecipeComparison(
+        differences=found, words=tuple(difference_text(item).in_language(language) for item in found)
+    )
+
+
+def difference_text(item: RecipeDifference) -> Text:
+    """Return a difference for people."""
+    element = _ELEMENTS[item.element]
+    match item.kind:
+        case DifferenceKind.ADDED:
+            return Text.of("{element} {name} added", element=element, name=item.name)
+        case DifferenceKind.REMOVED:
+            return Text.of("{element} {name} removed", element=element, name=item.name)
+        case DifferenceKind.CHANGED:
+            return Text.of(
+                "{element} {name}: {member} changed from {before} to {after}",
+                element=element,
+                name=item.name,
+                member=item.member,
+                before=_value(item.before),
+                after=_value(item.after),
+            )
+        case _:
+            assert_never(item.kind)
+
+
+_ELEMENTS: Final = {
+    "recipe": Text.of("recipe"),
+    "step": Text.of("step"),
+    "branch": Text.of("branch"),
+    "transition": Text.of("transition"),
+    "action": Text.of("action"),
+}
+
+
+def _value(value: Any) -> str | Text:
+    match value:
+        case None:
+            return Text.of("(default)")
+        case str():
+            return value
+        case _:
+            return msgspec.json.encode(value).decode()
+
+
+def places_in(text: str) -> Positions:
+    """Return where the elements of a recipe stand in its text; none where they cannot be found."""
+    try:
+        return positions_of(text.removeprefix(codecs.BOM_UTF8.decode()))
+    except (ValueError, IndexError, RecursionError):
+        return NO_POSITIONS
+
+
+def _recipe_of(text: str) -> Recipe:
+    recipe, faults = parse_recipe(read_json_text(text.encode()))
+    if recipe is None or faults:
+        reason = Text.of("the text cannot be read as a recipe: {fault}", fault=faults[0])
+        raise Refused("unreadable_draft", reason, "Correct it as a text first.")
+    return recipe
+
+
+def _of_json(refused: Refused) -> RecipeProblem:
+    place = _JSON_PLACE.search(refused.message)
+    line, column = map(int, place.groups()) if place else (None, None)
+    return RecipeProblem(message=refused.message, line=line, column=column)
+
+
+def _placed(faults: Sequence[str], text: str) -> tuple[RecipeProblem, ...]:
+    return tuple(_problems(faults, places_in(text) if faults else NO_POSITIONS))
+
+
+def _problems(faults: Sequence[str], places: Positions) -> Iterator[RecipeProblem]:
+    for fault in faults:
+        found = _PLACE.match(fault)
+        if found is None:
+            yield RecipeProblem(message=fault)
+            continue
+        element, number = ElementType(found[1]), int(found[2])
+        line, column = places.get((element, number), (None, None))
+        yield RecipeProblem(message=fault, element=element, number=number, line=line, column=column)
+
+
+def answer(request: Request) -> Struct:
+    """Return the answer to a request. Raises Refused."""
+    match request:
+        case ViewText(text=text):
+            return view(text)
+        case EditText(text=text, change=change):
+            return edited(text, change)
+        case CheckText(text=text, language=language):
+            return checked(text, language)
+        case CompareTexts(old=old, new=new, language=language):
+            return compared(old, new, language)
+        case _:
+            assert_never(request)
+
+
+async def ask_here(request: Request, answer_type: type[_T]) -> _T:
+    """Return the answer to a request in this process, as commands need it. Raises Refused."""
+    return msgspec.convert(answer(request), answer_type)
+
+
+def answer_encoded(request: bytes) -> bytes:
+    """Return the answer to a request, both as JSON."""
+    try:
+        found = EncodedAnswer(msgspec.Raw(msgspec.json.encode(answer(msgspec.json.decode(request, type=Request)))))
+    except Refused as refused:
+        found = EncodedAnswer(refusal=RefusedRequest(refused.kind, refused.text, refused.advice_text))
+    return msgspec.json.encode(found)
+
+
+if __name__ == "__main__":
+    os.nice(_NICE)
+    serve(sys.stdin.buffer, sys.stdout.buffer, answer_encoded)

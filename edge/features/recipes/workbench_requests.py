@@ -1,0 +1,106 @@
+"""What a gateway asks the workbench of recipes, and its answers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from edge.features.recipes.changes import Change
+from edge.features.recipes.difference import RecipeDifference
+from edge.features.recipes.public_finding import PublicFinding
+from edge.foundation.text import ENGLISH, Text
+
+
+class RecipeProblem(Struct, frozen=True, kw_only=True):
+    """Why a text is not a recipe that can run; `element` is its list and `number` its place there, counted from 0.
+
+    Line and column are those of the element in the text, None where the whole text is meant.
+    """
+
+    message: str
+    element: str = ""
+    number: int | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+class DraftView(Struct, frozen=True, kw_only=True):
+    """A text as people see it: `recipe` is None while it is not JSON, `chart` is empty while it cannot be drawn."""
+
+    text: str
+    recipe: Any
+    problems: tuple[RecipeProblem, ...]
+    warnings: tuple[str, ...]
+    chart: str
+
+
+class DraftCheck(Struct, frozen=True, kw_only=True):
+    """What forbids the release of a text, and what its author should know; see `edge check recipe`.
+
+    With `bounded` the recipe has more states than the check explores.
+    """
+
+    problems: tuple[RecipeProblem, ...]
+    warnings: tuple[str, ...] = ()
+    findings: tuple[PublicFinding, ...] = ()
+    bounded: bool = False
+
+
+class RecipeComparison(Struct, frozen=True, kw_only=True):
+    """The differences of two recipes for programs, and in words."""
+
+    differences: tuple[RecipeDifference, ...]
+    words: tuple[str, ...]
+
+
+class RefusedRequest(Struct, frozen=True):
+    """Why a request is not possible; its members are those of `Refused`."""
+
+    kind: str
+    reason: Text
+    advice: Text = Text("")
+
+
+class EncodedAnswer(Struct, frozen=True):
+    """The answer of the program: one of both."""
+
+    value: msgspec.Raw = msgspec.Raw(b"null")
+    refusal: RefusedRequest | None = None
+
+
+class ViewText(Struct, frozen=True, tag="view"):
+    """Look at a text."""
+
+    text: str
+
+
+class EditText(Struct, frozen=True, tag="edit"):
+    """Look at a text after a change."""
+
+    text: str
+    change: Change
+
+
+class CheckText(Struct, frozen=True, tag="check"):
+    """Check a text."""
+
+    text: str
+    language: str = ENGLISH
+
+
+class CompareTexts(Struct, frozen=True, tag="compare"):
+    """Compare two texts."""
+
+    old: str
+    new: str
+    language: str = ENGLISH
+
+
+Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts
+
+
+def text_of(data: object) -> str:
+    """Return a recipe as the text of a draft: JSON, indented by two."""
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()

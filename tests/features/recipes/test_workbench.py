@@ -1,0 +1,71 @@
+"""Texts of drafts are looked at, edited, checked and compared; the program answers as this process does."""
+
+import msgspec
+import pytest
+
+from edge.features.recipes.changes import InsertAfter, RenameElement
+from edge.features.recipes.workbench import answer_encoded, ask_here, checked, compared, edited, view
+from edge.features.recipes.workbench_requests import CheckText, DraftCheck, EditText, EncodedAnswer, ViewText, text_of
+from edge.foundation.errors import Refused
+from tests.sfc.recipes import action, chain, recipe, transition
+
+SOUND = text_of(chain("A B", action("a", "A")))
+STUCK = text_of(recipe("A B", [transition("A", "B", "actions.a.failed")], [action("a", "A")]))
+LOST = (
+    '{"steps": [{"name": "A", "initial": true}],\n "transitions": [{"source": "A", "target": "X", "condition": "1 <"}]}'
+)
+
+
+def test_faults_of_a_text_have_their_places() -> None:
+    seen = view(LOST)
+    assert {(item.element, item.number, item.line) for item in seen.problems} == {("transition", 0, 2)}
+    assert "<svg" in seen.chart
+
+
+def test_text_that_is_not_json_is_kept_with_line_and_column() -> None:
+    seen = view('{"steps":\n  [}')
+    assert (seen.text, seen.recipe, seen.chart) == ('{"steps":\n  [}', None, "")
+    assert (seen.problems[0].line, seen.problems[0].column) == (2, 4)
+
+
+def test_change_of_a_text_is_drawn() -> None:
+    seen = edited(SOUND, InsertAfter("A", "Verify"))
+    assert ">Verify</text>" in seen.chart
+    assert not seen.problems
+
+
+def test_impossible_change_is_refused_with_its_reason() -> None:
+    with pytest.raises(Refused, match="'B' is used already"):
+        edited(SOUND, RenameElement("A", "B"))
+    with pytest.raises(Refused, match="not JSON"):
+        edited("{", RenameElement("A", "B"))
+
+
+def test_check_finds_a_dead_end_with_its_place() -> None:
+    result = checked(STUCK, "en")
+    assert [(item.kind, item.element.name) for item in result.findings if item.level == "fault"] == [("dead-end", "A")]
+    assert result.findings[0].line is not None
+    assert checked("{", "en").problems
+    assert checked(LOST, "en").problems
+
+
+def test_differences_are_in_words_of_the_reader() -> None:
+    longer = edited(SOUND, InsertAfter("A", "Verify")).text
+    assert "step Verify added" in compared(SOUND, longer, "en").words
+    assert "Schritt Verify hinzugefügt" in compared(SOUND, longer, "de").words
+    assert "step Verify removed" in compared(longer, SOUND, "en").words
+    assert compared(SOUND, SOUND, "en").words == ()
+
+
+async def test_program_answers_as_this_process() -> None:
+    encoded = msgspec.json.decode(answer_encoded(msgspec.json.encode(CheckText(STUCK))), type=EncodedAnswer)
+    assert encoded.refusal is None
+    assert msgspec.json.decode(encoded.value, type=DraftCheck) == await ask_here(CheckText(STUCK), DraftCheck)
+
+
+def test_program_answers_a_refusal_with_its_text() -> None:
+    request = msgspec.json.encode(EditText(SOUND, RenameElement("A", "B")))
+    refusal = msgspec.json.decode(answer_encoded(request), type=EncodedAnswer).refusal
+    assert refusal is not None
+    assert (refusal.kind, str(refusal.reason)) == ("impossible_edit", "the name 'B' is used already")
+    assert msgspec.json.decode(answer_encoded(msgspec.json.encode(ViewText("{"))), type=EncodedAnswer).value
