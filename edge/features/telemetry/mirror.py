@@ -4,19 +4,23 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import structlog
 
+from edge.app.parts import GatewayParts
 from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import Clock
+from edge.foundation.instant import Clock, now_ms
 from edge.ports.batch import BATCH_SIZE, encode_batch, split_lines
 from edge.ports.sample_lines import Line, Occurrence
 from edge.store import set_mirrors as mirrors
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.other_redis import open_foreign
 from edge.store.set_mirrors import Freshness, MirrorReader, MirrorState
 
 logger = structlog.get_logger(__name__)
@@ -128,6 +132,26 @@ class SetMirror:
 
     async def _state(self) -> MirrorState | None:
         return (await mirrors.load_states(self._store, (self._name,))).get(self._name)
+
+
+async def open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:
+    """Mirror the sets of the settings on every gateway that has them: the first that can read one does."""
+    length = core.settings.section(TelemetrySettings).stream_length
+    for name, section in core.settings.named(MirrorSettings).items():
+        foreign = await stack.enter_async_context(open_foreign(section.url))
+        read = partial(foreign.read_members, section.key)
+        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), length)
+        await core.keep_running_while(stack, core.instance.lease_held, f"mirror {name}", mirror.run)
+
+
+async def _members(core: GatewayParts) -> Mapping[str, str]:
+    """Read the running jobs by their ids and the values of their parameters. Raises Unavailable.
+
+    Jobs that another instance has started since the last poll are among them.
+    """
+    await core.active_runs.look()
+    loaded = core.active_runs.loaded.items()
+    return jobs_by_member((job_id, loaded_job.stored.run.parameters.values()) for job_id, loaded_job in loaded)
 
 
 def jobs_by_member(jobs: Iterable[tuple[str, Iterable[object]]]) -> dict[str, str]:

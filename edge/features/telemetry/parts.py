@@ -1,7 +1,8 @@
 """Opens the parts of telemetry: the queue, the processor, the mirrored sets, and the actions of alarms."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import pkgutil
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,6 @@ from edge.features.telemetry.definitions import RuleUpdates, TagUpdates, read_de
 from edge.features.telemetry.gateway_tags import GatewayTags
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
-from edge.features.telemetry.mirror import SetMirror, jobs_by_member
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
@@ -40,7 +40,6 @@ from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.background import Defects, restart_on_defect, restart_on_outage
 from edge.store.client import Store
-from edge.store.other_redis import open_foreign
 
 if TYPE_CHECKING:
     from edge.features.telemetry.history.writer import HistoryWriter
@@ -113,7 +112,9 @@ async def open_parts(stack: contextlib.AsyncExitStack, core: GatewayParts, works
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
     core.runs.additions.append(samples.commit_for)
     await _keep_running(stack, core, works, processor, queue)
-    await _open_mirrors(stack, core, interest)
+    if core.settings.named(MirrorSettings):
+        # redis-py is imported only where it is used.
+        await pkgutil.resolve_name("edge.features.telemetry.mirror:open_mirrors")(stack, core, interest)
     return TelemetryService(
         queue,
         processor,
@@ -180,16 +181,6 @@ def _open_trends(core: GatewayParts, processor: RuleProcessor, history: "History
     return Trends(core.store, memory, lambda: processor.rules, history, directory)
 
 
-async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:
-    """Mirror the sets of the settings on every gateway that has them: the first that can read one does."""
-    length = core.settings.section(TelemetrySettings).stream_length
-    for name, section in core.settings.named(MirrorSettings).items():
-        foreign = await stack.enter_async_context(open_foreign(section.url))
-        read = partial(foreign.read_members, section.key)
-        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), length)
-        await core.keep_running_while(stack, core.instance.lease_held, f"mirror {name}", mirror.run)
-
-
 async def _follow_settings(
     stack: contextlib.AsyncExitStack, core: GatewayParts, listeners: Sequence[SettingsListener]
 ) -> None:
@@ -222,16 +213,6 @@ async def publish_alarms(
     )
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "alarms", publisher.run)
-
-
-async def _members(core: GatewayParts) -> Mapping[str, str]:
-    """Read the running jobs by their ids and the values of their parameters. Raises Unavailable.
-
-    Jobs that another instance has started since the last poll are among them.
-    """
-    await core.active_runs.look()
-    loaded = core.active_runs.loaded.items()
-    return jobs_by_member((job_id, loaded_job.stored.run.parameters.values()) for job_id, loaded_job in loaded)
 
 
 async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:

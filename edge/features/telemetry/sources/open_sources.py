@@ -10,11 +10,9 @@ from edge.config import MqttSettings
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, SourceSettings
 from edge.features.telemetry.sources.device_carriers import DeviceCarriers
 from edge.features.telemetry.sources.mqtt import IN_FLIGHT, LARGEST_PACKET, SampleSource
-from edge.features.telemetry.sources.redis import RedisSource
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import MqttSession
 from edge.links.receive_queue import FloodLimits
-from edge.store.other_redis import open_foreign
 
 _WAITING = 10_000
 """Messages of QoS 0 that wait while the event loop is busy; the queue of telemetry decides what to drop."""
@@ -64,11 +62,10 @@ async def _open_polled(
     sink: SampleSink,
     carriers: DeviceCarriers,
 ) -> None:
+    # redis-py and asyncua are imported only where they are used.
     if isinstance(section, RedisSourceSettings):
-        foreign = await stack.enter_async_context(open_foreign(section.url))
-        run = RedisSource(name, section, foreign, sink, now_ms, carriers=carriers).run
+        opener = pkgutil.resolve_name("edge.features.telemetry.sources.redis:open_redis_source")
+        source = await stack.enter_async_context(opener(name, section, sink, carriers))
     else:
-        # asyncua is imported only where it is used.
-        opener = pkgutil.resolve_name("edge.features.telemetry.sources.opcua:OpcuaSource")
-        run = opener(name, section, sink, now_ms).run
-    await core.keep_running(stack, f"source {name}", run)
+        source = pkgutil.resolve_name("edge.features.telemetry.sources.opcua:OpcuaSource")(name, section, sink, now_ms)
+    await core.keep_running(stack, f"source {name}", source.run)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol
 
 import structlog
@@ -14,10 +14,11 @@ from edge.features.telemetry.sources.device_carriers import DeviceCarriers
 from edge.features.telemetry.sources.mqtt import MISSING, SamplePlacement, resolve_pointer, tag_name
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import Clock
+from edge.foundation.instant import Clock, now_ms
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
 from edge.model.payload import UnreadablePayloadError
+from edge.store.other_redis import open_foreign
 
 logger = structlog.get_logger(__name__)
 
@@ -152,3 +153,12 @@ class RedisSource:
         if part in self._is_away:
             logger.info("source available again", source=self._name, part=part)
         self._is_away.discard(part)
+
+
+@asynccontextmanager
+async def open_redis_source(
+    name: str, section: RedisSourceSettings, sink: SampleSink, carriers: DeviceCarriers
+) -> AsyncIterator[RedisSource]:
+    """Open the source of a section of the settings, with connections of its own."""
+    async with open_foreign(section.url) as foreign:
+        yield RedisSource(name, section, foreign, sink, now_ms, carriers=carriers)

@@ -129,3 +129,9 @@ def test_gateway_imports_sparkplug_only_for_a_sparkplug_source() -> None:
     code += "; print([m for m in sys.modules if 'sparkplug.' in m and 'settings' not in m])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_gateway_imports_redis_py_only_for_another_redis() -> None:
+    code = "import sys, edge.features.telemetry.service, edge.app.wiring; print('redis' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
