@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 import structlog
 from asyncua import ua
@@ -20,7 +19,7 @@ from asyncua.server.internal_server import InternalServer
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts
-from edge.features.flows.opcua_feed import FlowFeed, FlowView
+from edge.features.flows.flow_view import FlowMethods, FlowView
 from edge.opcua.access import CALLER
 from edge.sfc.identifiers import quote
 from edge.uaserver.chart_types import RETURN_STATUS
@@ -64,16 +63,6 @@ _OPTIONAL = ua.NodeId(ua.ObjectIds.ModellingRule_Optional)
 _START = "Start the flow: its cycles run from now on."
 _STOP = "Stop the flow: its running cycle ends by itself, no further one begins."
 _STOP_ARGUMENTS = (argument("Reason", base(T.String), "Why; it is shown with the flow and kept in the audit trail."),)
-
-
-class FlowMethods(Protocol):
-    """Starts and stops flows (edge.features.flows.opcua_feed); both raise Refused."""
-
-    async def start(self, flow_id: str) -> None:
-        """Start a flow."""
-
-    async def stop(self, flow_id: str, reason: str) -> None:
-        """Stop a flow."""
 
 
 def _count(value: int) -> ua.Variant:
@@ -220,7 +209,7 @@ class FlowNodes:
 
 async def add_flows(core: GatewayParts, new: NewServer) -> ServerPart:
     """Add the types of flows and the flows of the store to a server."""
-    feed: FlowFeed = core.ports["flows"].feed
+    feed = core.ports["flows"].feed
     add_flow_types(new.core)
     nodes = FlowNodes(new.core, feed)
 

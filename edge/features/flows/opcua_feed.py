@@ -1,47 +1,17 @@
 """Publishes the flows of the store to OPC UA clients, and starts and stops flows for them."""
 
 from collections.abc import Mapping
-from typing import Final, Protocol
-
-from msgspec import Struct
+from typing import Final
 
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.flow_view import FlowView, ShownFlows
 from edge.features.flows.state import CycleRecord, FlowRecord, FlowState
 from edge.foundation.task_group import TaskGroup
 from edge.opcua.time_slices import Pacer
 from edge.store.background import Defects, poll_store
 
 LOOK_EVERY_S: Final = 5.0
-
-
-class FlowView(Struct, frozen=True):
-    """A flow as clients see it; instants and durations are in milliseconds, None while there is none."""
-
-    state: str
-    reason: str = ""
-    last_cycle: int = -1
-    cycle_state: str = ""
-    cycle_at: int | None = None
-    duration_ms: int | None = None
-    next_at: int | None = None
-    completed: int = 0
-    failed: int = 0
-    terminated: int = 0
-    missed: int = 0
-
-
-class ShownFlows(Protocol):
-    """The nodes of flows at a server (`edge.features.flows.opcua`)."""
-
-    def show(self, flow_id: str, view: FlowView) -> None:
-        """Show a flow, or its new state."""
-
-    def hide(self, flow_id: str) -> None:
-        """Hide a flow."""
-
-    async def notify_subscribers(self) -> None:
-        """Notify the subscribers of what was shown, until cancelled."""
 
 
 class FlowFeed:

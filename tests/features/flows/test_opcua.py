@@ -10,8 +10,8 @@ import pytest_asyncio
 from asyncua import Client, Node, ua
 from msgspec.structs import replace
 
+from edge.features.flows.flow_view import FlowView
 from edge.features.flows.opcua import FLOW, MOST_FLOWS, FlowNodes, add_flow_types
-from edge.features.flows.opcua_feed import FlowView
 from edge.foundation.errors import Refused
 from edge.model.user import Role
 from edge.uaserver.namespaces import TYPES_URI, application_uri

@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from edge.features.flows.cycle import CycleStatus
-from edge.features.flows.opcua_feed import FlowFeed, FlowView, flow_view
+from edge.features.flows.flow_view import FlowView
+from edge.features.flows.opcua_feed import FlowFeed, flow_view
 from edge.features.flows.state import FlowRecord, FlowStatus
 from edge.store.background import Defects
 from tests.features.flows.gateways import CHAIN, Plant

@@ -54,5 +54,10 @@ def test_gateway_without_flows_imports_no_flow_module() -> None:
     assert imported_with("edge.app.wiring", "flows") == set()
 
 
+def test_opcua_server_without_flows_imports_only_their_types() -> None:
+    names = {f"edge.features.flows.{name}" for name in ("flow_view", "opcua")}
+    assert imported_with("edge.features.flows.opcua", "flows") == names
+
+
 def test_default_settings_have_no_flows() -> None:
     assert Settings().section(FlowsSettings).run == "off"
