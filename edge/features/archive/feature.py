@@ -16,7 +16,7 @@ FEATURE = Feature(
     switch="Set [archive] directory.",
     page="edge.features.archive.page:PAGE",
     open="edge.features.archive.service:open_archive",
-    open_off="edge.features.archive.service:close_archive",
+    open_off="edge.features.archive.withdrawal:close_archive",
     commands={
         "results": Noun(
             "edge.features.archive.commands", "Find, show and export ended jobs of the archive, months back."

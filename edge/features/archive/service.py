@@ -1,6 +1,6 @@
 """Opens the archive of a gateway: a writer for each scope, and what people and programs learn of it."""
 
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,7 @@ from edge.features.archive.calls import calls_of
 from edge.features.archive.database import ArchiveFile, ArchiveLimits
 from edge.features.archive.settings import ArchiveSettings
 from edge.features.archive.writer import ArchiveWriter
-from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.foundation.metric import MetricFamily, counter, gauge
 from edge.foundation.text import Text
@@ -132,12 +132,3 @@ async def _sample(archive: Archive, telemetry: "Telemetry") -> None:
                 telemetry.queue.put(Sample(now_ms(), tag, value))
             before = values
         await next_tick(_SAMPLE_S)
-
-
-async def close_archive(_stack: AsyncExitStack, core: GatewayParts, _works: Works) -> None:
-    """Remove what waits for an archive that was switched off."""
-    with suppress(Unavailable):
-        for scope in core.scopes:
-            await core.store.commit(
-                await archive_backlog.plan_withdrawal(core.store, scope, core.settings.gateway.name)
-            )
