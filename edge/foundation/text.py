@@ -7,7 +7,7 @@ another language; it is a file `edge/texts/LANGUAGE.toml`, and a new language is
 import functools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -83,8 +83,8 @@ def join_texts(separator: str, texts: Iterable[str | Text]) -> Text:
 @functools.cache
 def languages() -> tuple[str, ...]:
     """Return the languages that have a catalogue, English first."""
-    files = sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
-    return (ENGLISH, *(name for name in files if name != ENGLISH))
+    names = sorted(file.stem for file in _FOLDER.glob("*.toml"))
+    return (ENGLISH, *(name for name in names if name != ENGLISH))
 
 
 def language_for(preferred: Sequence[str]) -> str:
@@ -107,7 +107,7 @@ def _catalogue(language: str) -> Mapping[str, str]:
     return {} if language == ENGLISH else _file(language)["texts"]
 
 
-_FOLDER: Final = resources.files("edge") / "texts"
+_FOLDER: Final = Path(__file__).parents[1] / "texts"
 
 
 @functools.cache

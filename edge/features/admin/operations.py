@@ -27,7 +27,7 @@ _USUAL_RECORDING_S = 60
 
 
 async def open_operations(_stack: AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
-    """Return what this gateway executes; its modules are imported where one runs."""
+    """Return what this gateway executes."""
     main = works.settings_file
     return Opened(
         operations={

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any, assert_never
 
 import msgspec
@@ -12,7 +12,7 @@ from edge.store.commit import MOST_ARGUMENTS, Commit, fields, join, operation, s
 from edge.store.keys import TRANSIENT, Keys
 from edge.store.reads import scan_keys
 
-_SNAPSHOT_LUA = resources.files("edge.features.admin").joinpath("snapshot.lua").read_bytes()
+_SNAPSHOT_LUA = (Path(__file__).parent / "snapshot.lua").read_bytes()
 _BATCH = 200
 _STAGING = "restore"
 """The second part of the keys of a restore before they are renamed."""
