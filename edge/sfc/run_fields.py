@@ -6,7 +6,6 @@ after a colon, by its step, association, variable or number.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -108,8 +107,10 @@ def _text(value: Any, since: int) -> str:
 
 def _row(members: list[Any], defaults: tuple[Any, ...]) -> list[Any]:
     """Return members without the defaults at their end, compared by identity: 0 and False differ from None."""
-    from_the_end = [*map(operator.is_, reversed(members), reversed(defaults)), False]
-    return members[: len(members) - from_the_end.index(False)]
+    end = len(members)
+    while end and members[end - 1] is defaults[end - 1]:
+        end -= 1
+    return members[:end]
 
 
 def _fields(run: Run) -> list[RunField]:
