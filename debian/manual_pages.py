@@ -76,7 +76,7 @@ def edge_toml_5() -> Iterator[str]:
         for field in msgspec.structs.fields(cls):
             given = {} if field.default is msgspec.NODEFAULT else field.default
             default = "required" if field.required else f"default {json.dumps(given)}"
-            value = expected(hints[field.name])
+            value = str(expected(hints[field.name]))
             yield from [".TP", rf"\fB{escaped(field.name)}\fR", inline(meaning(hints[field.name]))]
             yield from [".br", inline(f"{value[:1].upper()}{value[1:]}; {default}.")]
     yield from see_also("edge(1)", "microdcs-edge(8)")

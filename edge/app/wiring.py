@@ -38,6 +38,7 @@ from edge.equipment.mqtt import open_equipment
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.http_server import serve_page
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.model.finding import HealthFinding
@@ -237,7 +238,9 @@ async def _open_one(
         return opened
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:
-        raise SettingsError([f"southbound.{name}: has no broker"], "Set its url, or the url of [mqtt].")
+        raise SettingsError(
+            [Text.of("southbound.{name}: has no broker", name=name)], "Set its url, or the url of [mqtt]."
+        )
     session = core.health.sessions[name] = await open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
     equipment = await open_equipment(name, section, session, answers, core.scopes, core.source)
     await core.keep_running(stack, f"offers to {name}", equipment.keep_offering)

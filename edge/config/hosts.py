@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Final, Protocol
 
+from edge.foundation.text import Text
+
 
 def is_loopback(host: str) -> bool:
     """Return whether a host is reached from this host only."""
@@ -73,7 +75,7 @@ class BrokerKeys(Protocol):
         ...
 
 
-def broker_conflicts(broker: BrokerKeys) -> Iterator[str]:
+def broker_conflicts(broker: BrokerKeys) -> Iterator[str | Text]:
     """Yield conflicts of certificates with each other and with the URL."""
     if bool(broker.cert_file) != bool(broker.key_file):
         yield "cert_file, key_file: the one needs the other"

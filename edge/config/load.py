@@ -18,6 +18,7 @@ from msgspec import Struct
 from edge.config import value
 from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Section, Settings
 from edge.foundation.errors import SettingsError
+from edge.foundation.text import Text, join_texts
 
 _PASSWORDS = ("password", "sentinel_password")
 
@@ -43,15 +44,19 @@ def load_settings(path: Path | None, environ: Mapping[str, str], sections: Mappi
     return settings
 
 
-def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
+def _files(path: Path | None, environ: Mapping[str, str], problems: list[str | Text]) -> list[Path]:
     """Return the files to read, the main file first; a file named explicitly has to exist."""
     main = main_file(path, environ)
     try:
         if path and not path.exists():
-            problems.append(f"{path}: there is no such file")
+            problems.append(Text.of("{file}: there is no such file", file=path))
         return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
     except PermissionError:
-        problems.append(f"{main}: this user may not read it; call edge as root (sudo) or as a member of microdcs-edge")
+        problems.append(
+            Text.of(
+                "{file}: this user may not read it; call edge as root (sudo) or as a member of microdcs-edge", file=main
+            )
+        )
         return []
 
 
@@ -90,7 +95,7 @@ class _SettingsDraft:
     """Collects raw values by section and every problem found so far."""
 
     def __init__(self, sections: Mapping[str, Section]) -> None:
-        self.problems: list[str] = []
+        self.problems: list[str | Text] = []
         self._sections = sections
         self._named = [name for name, section in sections.items() if section.is_named]
         self._given: dict[str, dict[str, _RawValue]] = {}
@@ -100,7 +105,7 @@ class _SettingsDraft:
         try:
             tables = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-            self.problems.append(f"{file}: cannot be read: {error}")
+            self._add_problems(str(file), [Text.of("cannot be read: {reason}", reason=error)])
             return
         for name, table in tables.items():
             if name in self._named and isinstance(table, dict):
@@ -109,14 +114,17 @@ class _SettingsDraft:
             elif name in self._sections:
                 self._add_table(name, table, str(file))
             else:
-                self.problems.append(f"{file}: {name}: there is no such section{_suggestion(name, self._sections)}")
+                self._add_problems(
+                    f"{file}: {name}", [_unknown(Text("there is no such section"), name, self._sections)]
+                )
 
     def _add_table(self, section: str, table: object, origin: str) -> None:
         if isinstance(table, dict):
             self._given.setdefault(section, {}).update({key: _RawValue(origin, entry) for key, entry in table.items()})
         else:
-            kind = value.KINDS.get(type(table), "a date or time")
-            self.problems.append(f"{origin}: {section}: expected a table, got {kind}")
+            self._add_problems(
+                f"{origin}: {section}", [Text.of("expected a table, got {kind}", kind=value.kind_of(table))]
+            )
 
     def read_environment(self, environ: Mapping[str, str]) -> None:
         """Merge the variables `EDGE_<SECTION>__<KEY>`; ignore other variables."""
@@ -130,8 +138,8 @@ class _SettingsDraft:
                 case [name]:
                     self._check_single_underscore(name, raw_value.origin)
                 case parts:
-                    near = _suggestion(parts[0], self._sections)
-                    self.problems.append(f"{raw_value.origin}: {parts[0]}: there is no such section{near}")
+                    unknown = _unknown(Text("there is no such section"), parts[0], self._sections)
+                    self._add_problems(f"{raw_value.origin}: {parts[0]}", [unknown])
 
     def _member(self, section: str, name: str) -> str:
         """Find the section of a variable: `REAR_AXLE` in a variable is `rear-axle` in a file."""
@@ -142,7 +150,7 @@ class _SettingsDraft:
         section, _, key = name.partition("_")
         if section in self._sections and key in self._sections[section].keys.__struct_fields__:
             meant = f"EDGE_{section}__{key}".upper()
-            self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
+            self._add_problems(origin, [Text.of("not a setting; did you mean {meant}?", meant=meant)])
 
     def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
         """Read passwords from their files; `directory` is that of the settings."""
@@ -161,17 +169,17 @@ class _SettingsDraft:
         origin = raw_values[f"{key}_file"].origin
         where = f"{origin}: {section}.{key}_file"
         if key in raw_values:
-            self.problems.append(f"{where}: set this or {section}.{key}, not both")
+            self._add_problems(where, [Text.of("set this or {other}, not both", other=f"{section}.{key}")])
         try:
             raw_values[key] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
         except PermissionError:
             # Most commands do without the passwords that root alone may read; the others ask `password_of`.
             if not for_root:
-                self.problems.append(f"{where}: {file}: this user may not read it")
+                self._add_problems(where, [Text.of("{file}: this user may not read it", file=file)])
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            self.problems.append(f"{where}: there is no file {file}")
+            self._add_problems(where, [Text.of("there is no file {file}", file=file)])
         except (OSError, ValueError) as error:
-            self.problems.append(f"{where}: {file} cannot be read: {error}")
+            self._add_problems(where, [Text.of("{file} cannot be read: {reason}", file=file, reason=error)])
 
     def build(self) -> Settings:
         """Build the settings; with problems they serve only to find more problems."""
@@ -194,8 +202,12 @@ class _SettingsDraft:
         if kind is None or not section.kinds:
             return self._section(name, section.keys)
         if not isinstance(kind.written, str) or kind.written not in section.kinds:
-            expected = ", ".join(section.kinds)
-            self._add_problems(f"{kind.origin}: {name}.kind", [f"expected one of {expected}, got {kind.written!r}"])
+            fault = Text.of(
+                "expected {expected}, got {given}",
+                expected=Text.of("one of {choices}", choices=", ".join(section.kinds)),
+                given=repr(kind.written),
+            )
+            self._add_problems(f"{kind.origin}: {name}.kind", [fault])
             return None
         return self._section(name, section.keys_of(kind.written))
 
@@ -205,9 +217,8 @@ class _SettingsDraft:
         raw_values = self._given.get(name, {})
         for key in raw_values:
             if key not in hints:
-                self.problems.append(
-                    f"{raw_values[key].origin}: {name}.{key}: there is no such key{_suggestion(key, hints)}"
-                )
+                unknown = _unknown(Text("there is no such key"), key, hints)
+                self._add_problems(f"{raw_values[key].origin}: {name}.{key}", [unknown])
         values: dict[str, Any] = {}
         complete = True
         for field in msgspec.structs.fields(cls):
@@ -218,15 +229,16 @@ class _SettingsDraft:
                 self._add_problems(f"{raw_values[field.name].origin}: {name}.{field.name}", reading.faults)
             elif field.required:
                 origin = next((other.origin for other in raw_values.values()), "settings")
-                self._add_problems(f"{origin}: {name}.{field.name}", [f"missing, expected {value.expected(hint)}"])
+                fault = Text.of("missing, expected {expected}", expected=value.expected(hint))
+                self._add_problems(f"{origin}: {name}.{field.name}", [fault])
             complete = complete and (field.name in values or not field.required)
         return cls(**values) if complete else None
 
-    def _add_problems(self, where: str, faults: Iterable[str]) -> None:
-        self.problems.extend(f"{where}: {fault}" for fault in faults)
+    def _add_problems(self, where: str, faults: Iterable[str | Text]) -> None:
+        self.problems.extend(join_texts(": ", (where, fault)) for fault in faults)
 
 
-def _conflicts(settings: Settings) -> Iterator[str]:
+def _conflicts(settings: Settings) -> Iterator[str | Text]:
     """Yield the conflicts between keys."""
     southbound = {f"southbound.{name}": equipment for name, equipment in settings.southbound.items()}
     found = {"redis": settings.redis.conflicts(), "mqtt": settings.mqtt.conflicts()}
@@ -236,22 +248,25 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     found |= {name: section.conflicts(settings) for name, section in settings.sections.items()}
     for name, conflicts in found.items():
-        yield from (f"{name}.{conflict}" for conflict in conflicts)
+        yield from (join_texts(".", (name, conflict)) for conflict in conflicts)
     for name in settings.sections:
         if "." in name and not re.match(NAME, name.partition(".")[2]):
-            yield f"{name}: expected {NAME_EXPECTED}"
+            yield Text.of("{name}: expected {expected}", name=name, expected=Text(NAME_EXPECTED))
     takers: dict[str, str] = {}
     for name, equipment in southbound.items():
         if not re.match(NAME, name.removeprefix("southbound.")):
-            yield f"{name}: expected {NAME_EXPECTED}"
+            yield Text.of("{name}: expected {expected}", name=name, expected=Text(NAME_EXPECTED))
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
-                yield f"{name}.type_ids: {type_id} is used by {other} already"
+                yield Text.of(
+                    "{name}.type_ids: {type_id} is used by {other} already", name=name, type_id=type_id, other=other
+                )
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
+def _unknown(fault: Text, word: str, known: Iterable[str]) -> Text:
+    """Return the fault of an unknown word, with the one that was probably meant."""
     close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return Text.of("{fault}; did you mean {near}?", fault=fault, near=close[0]) if close else fault
 
 
 class _Login(Protocol):
@@ -272,7 +287,7 @@ def _require_access(file: Path) -> None:
     try:
         file.open("rb").close()
     except PermissionError as error:
-        problem = f"password_file: {file}: this user may not read it"
+        problem = Text.of("password_file: {file}: this user may not read it", file=file)
         raise SettingsError([problem], "Call edge as root (sudo).") from error
     except OSError:  # an empty password was read, and its file is gone
         pass

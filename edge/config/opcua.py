@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from edge.config.hosts import is_host, is_loopback
+from edge.foundation.text import Text
 
 _MAX_CLIENTS: Final = 8
 
@@ -167,11 +168,13 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
         Meta(ge=1, le=10_000, description="Maximum number of nodes or paths of one request to browse or translate."),
     ] = 500
 
-    def conflicts(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str | Text]:
         """Yield limits that contradict each other, and hosts and addresses that cannot be used."""
         yield from _client_faults(self.reverse_connect)
         yield from (
-            f"hosts: {host!r} is neither a host name nor an address" for host in self.hosts if not is_host(host)
+            Text.of("hosts: {host!r} is neither a host name nor an address", host=host)
+            for host in self.hosts
+            if not is_host(host)
         )
         if self.advertise:
             yield from _advertise_faults(self.endpoint)
@@ -179,17 +182,25 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
             yield "reverse_connect: endpoint is empty, so there is no server"
         if self.max_sessions < self.max_connections:
             yield (
-                f"max_sessions: expected at least max_connections = {self.max_connections}, "
-                f"as each connection has a session, got {self.max_sessions}"
+                Text.of(
+                    "max_sessions: expected at least max_connections = {max_connections}, as each connection "
+                    "has a session, got {max_sessions}",
+                    max_connections=self.max_connections,
+                    max_sessions=self.max_sessions,
+                )
             )
         if self.max_subscriptions < self.max_subscriptions_per_session:
             yield (
-                f"max_subscriptions: expected at least max_subscriptions_per_session = "
-                f"{self.max_subscriptions_per_session}, got {self.max_subscriptions}"
+                Text.of(
+                    "max_subscriptions: expected at least max_subscriptions_per_session = "
+                    "{max_subscriptions_per_session}, got {max_subscriptions}",
+                    max_subscriptions_per_session=self.max_subscriptions_per_session,
+                    max_subscriptions=self.max_subscriptions,
+                )
             )
 
 
-def _advertise_faults(endpoint: str) -> Iterator[str]:
+def _advertise_faults(endpoint: str) -> Iterator[str | Text]:
     try:
         parts = urlsplit(endpoint)
         port = parts.port
@@ -201,9 +212,13 @@ def _advertise_faults(endpoint: str) -> Iterator[str]:
         yield "advertise: endpoint needs a fixed port"
 
 
-def _client_faults(urls: tuple[str, ...]) -> Iterator[str]:
+def _client_faults(urls: tuple[str, ...]) -> Iterator[str | Text]:
     if len(urls) > _MAX_CLIENTS:
-        yield f"reverse_connect: expected at most {_MAX_CLIENTS} clients, got {len(urls)}"
+        yield Text.of(
+            "reverse_connect: expected at most {max_clients} clients, got {count}",
+            max_clients=_MAX_CLIENTS,
+            count=len(urls),
+        )
     for url in urls:
         try:
             parts = urlsplit(url)
@@ -211,6 +226,6 @@ def _client_faults(urls: tuple[str, ...]) -> Iterator[str]:
         except ValueError:
             is_usable = False
         if not is_usable:
-            yield f"reverse_connect: expected a URL as opc.tcp://scada:4841, got {url}"
+            yield Text.of("reverse_connect: expected a URL as opc.tcp://scada:4841, got {url}", url=url)
     if len(set(urls)) < len(urls):
         yield "reverse_connect: a client is named twice"

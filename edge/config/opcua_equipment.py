@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from edge.config.sections import EquipmentSettings, FilePath, Password, PasswordFile, Settings
+from edge.foundation.text import Text
 
 
 class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
@@ -44,12 +45,16 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
         ),
     ] = 4 << 20
 
-    def conflicts(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
         """Yield missing TLS files, TLS files that are unused without encryption, and files without a directory."""
         if self.files == "on" and not settings.results_folder:
             yield "files: on needs a directory; expected [traces] directory"
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":
-            yield from (f"{key}: needed, because security is encrypted" for key, file in files.items() if not file)
+            yield from (
+                Text.of("{key}: needed, because security is encrypted", key=key)
+                for key, file in files.items()
+                if not file
+            )
         elif any(files.values()):
             yield "security: certificates are given, but none does not use them; expected encrypted"

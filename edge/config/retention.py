@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from edge.foundation.text import Text
+
 SESSION_EXPIRY_SECONDS = 24 * 60 * 60
 """How long a broker keeps a session of ours, with the messages that arrive meanwhile, after its connection ends."""
 
@@ -90,11 +92,16 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = 20_000
 
-    def conflicts(self, broker_url: str, broker_autosave: int) -> Iterator[str]:
+    def conflicts(self, broker_url: str, broker_autosave: int) -> Iterator[str | Text]:
         """Yield a fault if the broker can deliver a message again after its mark has expired."""
         least = SESSION_EXPIRY_SECONDS + broker_autosave
         if broker_url and self.dedupe < least:
             yield (
-                f"dedupe: expected at least {least}, the {SESSION_EXPIRY_SECONDS} s for which a broker keeps our "
-                f"session plus mqtt.broker_autosave, got {self.dedupe}"
+                Text.of(
+                    "dedupe: expected at least {least}, the {session_expiry_seconds} s for which a broker "
+                    "keeps our session plus mqtt.broker_autosave, got {dedupe}",
+                    least=least,
+                    session_expiry_seconds=SESSION_EXPIRY_SECONDS,
+                    dedupe=self.dedupe,
+                )
             )

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from edge.config.hosts import BrokerKeys, broker_conflicts, is_loopback
 from edge.config.opcua import OpcuaSettings
 from edge.config.retention import RetentionSettings
+from edge.foundation.text import Text
 
 
 class MaintenanceSettings(Struct, frozen=True, kw_only=True):
@@ -253,7 +254,7 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
         """Return our login at the sentinels."""
         return SentinelLogin(self.sentinel_username, self.sentinel_password, self.sentinel_password_file)
 
-    def conflicts(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str | Text]:
         """Yield conflicts with other keys, as `key: fault`."""
         if bool(self.cert_file) != bool(self.key_file):
             yield "cert_file, key_file: the one needs the other"
@@ -285,7 +286,7 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = 1_800
 
-    def conflicts(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str | Text]:
         """Yield conflicts with other keys, as `key: fault`."""
         return broker_conflicts(self)
 
@@ -300,7 +301,7 @@ class EquipmentSettings(Struct, frozen=True, kw_only=True):
         Meta(description="How a start may be repeated (`equipment.md`); empty is the default of the kind."),
     ] = ""
 
-    def conflicts(self, _settings: "Settings") -> Iterator[str]:
+    def conflicts(self, _settings: "Settings") -> Iterator[str | Text]:
         """Yield conflicts with other keys of this or another section, as `key: fault`."""
         return iter(())
 
@@ -331,7 +332,7 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     cert_file: Annotated[FilePath, Meta(description="Our certificate, if that broker asks for one.")] = ""
     key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
 
-    def conflicts(self, settings: "Settings") -> Iterator[str]:
+    def conflicts(self, settings: "Settings") -> Iterator[str | Text]:
         """Yield a missing broker, and conflicts in its connection."""
         yield from broker_conflicts(self)
         if not (self.url or settings.mqtt.url):
@@ -370,7 +371,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
     ca_file: Annotated[FilePath, Meta(description="Certificates that vouch for clients.")] = ""
 
-    def conflicts(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str | Text]:
         """Yield missing access control, and conflicts with the scheme of `listen`."""
         try:
             parts = urlsplit(self.listen)
@@ -380,7 +381,9 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "ca_file": self.ca_file}
         match parts.scheme:
             case "tls":
-                yield from (f"{key}: needed, because listen is tls:" for key, file in files.items() if not file)
+                yield from (
+                    Text.of("{key}: needed, because listen is tls:", key=key) for key, file in files.items() if not file
+                )
             case "tcp" if host and not is_loopback(host):
                 yield (
                     "listen: with tcp: every host of the network could start jobs and read the messages; "
@@ -391,7 +394,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
         if parts.scheme != "tls" and any(files.values()):
             yield "listen: certificates are given, but only tls: uses them"
         if parts.scheme in {"tcp", "tls"} and host and not port:
-            yield f"listen: expected a port, as in {parts.scheme}://127.0.0.1:5005"
+            yield Text.of("listen: expected a port, as in {scheme}://127.0.0.1:5005", scheme=parts.scheme)
 
 
 class MetricsSettings(Struct, frozen=True, kw_only=True):
@@ -406,13 +409,13 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
 
-    def conflicts(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str | Text]:
         """Yield unwanted access by other hosts."""
         try:
             parts = urlsplit(f"//{self.listen}")
             host, _ = parts.hostname or "", parts.port
         except ValueError as error:
-            yield f"listen: {error}"
+            yield Text.of("listen: {reason}", reason=error)
             return
         if self.listen and not is_loopback(host):
             yield (
@@ -436,7 +439,7 @@ class LoggingSettings(Struct, frozen=True, kw_only=True):
 class FeatureSettings(Struct, frozen=True, kw_only=True):
     """The section of a feature, with what the core asks of each of them."""
 
-    def conflicts(self, _settings: "Settings") -> Iterator[str]:
+    def conflicts(self, _settings: "Settings") -> Iterator[str | Text]:
         """Yield conflicts with other keys of this or another section, as `key: fault`."""
         return iter(())
 

@@ -3,23 +3,31 @@
 import json
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-KINDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    list: "a list",
-    dict: "a table",
+from edge.foundation.text import Text, as_text
+
+_KINDS: Final[Mapping[type, Text]] = {
+    bool: Text("true or false"),
+    int: Text("a whole number"),
+    float: Text("a number"),
+    str: Text("a text"),
+    list: Text("a list"),
+    dict: Text("a table"),
 }
 """Names of the TOML types in messages."""
+
+
+def kind_of(value: object) -> Text:
+    """Return the name of the TOML type of a value."""
+    return _KINDS.get(type(value), Text("a date or time"))
 
 
 class Secret(str):
@@ -36,7 +44,7 @@ class Reading(Struct, frozen=True):
     """A value, None when it has the wrong type, with all its faults."""
 
     value: Any
-    faults: tuple[str, ...] = ()
+    faults: tuple[str | Text, ...] = ()
 
 
 def from_toml(value: object, hint: object) -> Reading:
@@ -44,8 +52,8 @@ def from_toml(value: object, hint: object) -> Reading:
     try:
         return _checked(msgspec.convert(value, hint), hint)
     except msgspec.ValidationError:
-        shown = repr(value) if _is_of_type(value, hint) else KINDS.get(type(value), "a date or time")
-        return Reading(None, (f"expected {expected(hint)}, got {shown}",))
+        given = repr(value) if _is_of_type(value, hint) else kind_of(value)
+        return Reading(None, (Text.of("expected {expected}, got {given}", expected=expected(hint), given=given),))
 
 
 def _is_of_type(value: object, hint: object) -> bool:
@@ -60,36 +68,55 @@ def from_text(text: str, hint: object) -> Reading:
         raw = _PARSERS.get(_toml_type(hint), str)(text)
         return _checked(msgspec.convert(raw, hint, strict=False), hint)
     except (msgspec.ValidationError, json.JSONDecodeError):
-        return Reading(None, (f"expected {expected(hint)}, got {text!r}",))
+        fault = Text.of("expected {expected}, got {given}", expected=expected(hint), given=repr(text))
+        return Reading(None, (fault,))
 
 
-def expected(hint: object) -> str:
+def expected(hint: object) -> Text:
     """Return the expected value of an annotation in words."""
     bare, extra = _bare(hint), _extra(hint)
     if schemes := extra.get("schemes"):
-        return "a URL that begins with " + " or ".join(f"{scheme}:" for scheme in schemes)
+        return _url_of(schemes)
     if words := extra.get("expected"):
-        return str(words)
-    if must_be := extra.get("must_be"):
-        return f"the path of a {must_be}"
+        return as_text(words)
+    match extra.get("must_be"):
+        case "file":
+            return Text("the path of a file")
+        case "directory":
+            return Text("the path of a directory")
+        case _:
+            pass
     if get_origin(bare) is Literal:
-        return "one of " + ", ".join(get_args(bare))
+        return Text.of("one of {choices}", choices=", ".join(get_args(bare)))
     if get_origin(bare) is tuple:
-        words = _extra(get_args(bare)[0]).get("expected", "a text")
-        return f"a list with at least one entry, each {words}"
-    if bare is bool:
-        return KINDS[bool]
+        entry = as_text(_extra(get_args(bare)[0]).get("expected", _KINDS[str]))
+        return Text.of("a list with at least one entry, each {entry}", entry=entry)
     if bare in {int, float}:
-        above, least, most = _bound(hint, "gt"), _bound(hint, "ge"), _bound(hint, "le")
-        words = [KINDS[bare]]
-        if above is not None:
-            words.append(f"above {above}")
-        elif least is not None:
-            words.append(f"of at least {least}")
-        if most is not None:
-            words.append(f"{'and' if len(words) > 1 else 'of'} at most {most}")
-        return " ".join(words)
-    return "a text"
+        return _number(hint, _KINDS[bare])
+    return _KINDS[bool if bare is bool else str]
+
+
+def _number(hint: object, kind: Text) -> Text:
+    above, least, most = _bound(hint, "gt"), _bound(hint, "ge"), _bound(hint, "le")
+    match above, least, most:
+        case None, None, None:
+            return kind
+        case None, None, _:
+            return Text.of("{kind} of at most {most}", kind=kind, most=most)
+        case None, _, None:
+            return Text.of("{kind} of at least {least}", kind=kind, least=least)
+        case None, _, _:
+            return Text.of("{kind} of at least {least} and at most {most}", kind=kind, least=least, most=most)
+        case _, _, None:
+            return Text.of("{kind} above {above}", kind=kind, above=above)
+        case _:
+            return Text.of("{kind} above {above} and at most {most}", kind=kind, above=above, most=most)
+
+
+def _url_of(schemes: Sequence[str]) -> Text:
+    first, *others = (Text(f"{scheme}:") for scheme in schemes)
+    choice = reduce(lambda before, scheme: Text.of("{before} or {scheme}", before=before, scheme=scheme), others, first)
+    return Text.of("a URL that begins with {schemes}", schemes=choice)
 
 
 def meaning(hint: object) -> str:
@@ -103,7 +130,7 @@ def _checked(value: object, hint: object) -> Reading:
     return Reading(Secret(value) if "secret" in extra else value, faults)
 
 
-def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
+def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str | Text]:
     """Yield the faults of a value of the right type; an empty text means "not set"."""
     match value, extra:
         case "", _:
@@ -116,44 +143,52 @@ def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
             pass
 
 
-def _path_faults(path: Path, kind: Literal["file", "directory"]) -> Iterator[str]:
+def _path_faults(path: Path, kind: Literal["file", "directory"]) -> Iterator[str | Text]:
     try:
         is_directory = stat.S_ISDIR(path.stat().st_mode)
     except PermissionError:
-        yield f"{path}: this user may not read it"
+        yield Text.of("{path}: this user may not read it", path=path)
     except (OSError, ValueError):
-        yield f"there is no {kind} {path}"
+        yield _missing(path, kind)
     else:
         if is_directory != (kind == "directory"):
-            yield f"there is no {kind} {path}"
+            yield _missing(path, kind)
+
+
+def _missing(path: Path, kind: Literal["file", "directory"]) -> Text:
+    if kind == "file":
+        return Text.of("there is no file {file}", file=path)
+    return Text.of("there is no directory {directory}", directory=path)
 
 
 # urllib cannot split a URL with several hosts; user and password are optional.
 _SENTINELS = re.compile(r"rediss?\+sentinel://([^/@]*@)?[^/@:,]+:\d{1,5}(,[^/@:,]+:\d{1,5})*/[^/]+")
 
 
-def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
+def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str | Text]:
     """Yield the faults of a URL; only its scheme is shown, because it may contain a password."""
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in schemes:
-        known = " or ".join(f"{scheme}:" for scheme in schemes)
-        yield f"expected a URL that begins with {known}" + (f", not {scheme}:" if colon else "")
+        if colon:
+            yield Text.of("expected {expected}, not {scheme}:", expected=_url_of(schemes), scheme=scheme)
+        else:
+            yield Text.of("expected {expected}", expected=_url_of(schemes))
         return
     if scheme.endswith("+sentinel"):
         if not _SENTINELS.fullmatch(url):
-            yield f"expected {scheme}://host:port,host:port/service"
+            yield Text.of("expected {scheme}://host:port,host:port/service", scheme=scheme)
         return
     try:
         parts = urlsplit(url)
         # Port 0 cannot be connected to; a server listens on any free port.
         has_host = bool(parts.hostname) and (parts.port != 0 or scheme == "opc.tcp")
     except ValueError as error:
-        yield f"not a URL: {error}"
+        yield Text.of("not a URL: {reason}", reason=error)
         return
     if scheme == "unix" and not parts.path.startswith("/"):
         yield "expected the path of a socket, as in unix:///run/redis/redis.sock"
     elif scheme not in {"unix", "embedded", "serial"} and not has_host:
-        yield f"expected a host, as in {scheme}://127.0.0.1"
+        yield Text.of("expected a host, as in {scheme}://127.0.0.1", scheme=scheme)
 
 
 def _parse_list(text: str) -> object:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from edge.foundation.text import Text, as_text
+from edge.foundation.text import Text, as_text, join_texts
 
 
 class EdgeError(Exception):
@@ -41,11 +41,15 @@ class Refused(EdgeError):
 
 
 class SettingsError(EdgeError):
-    """The settings are invalid; `problems` lists every fault, so that all can be fixed at once."""
+    """The settings are invalid; `problem_texts` lists every fault, so that all can be fixed at once.
+
+    `problems` has them in English.
+    """
 
     def __init__(self, problems: Iterable[str | Text], advice: str | Text = "") -> None:
-        self.problems = tuple(map(str, problems))
-        super().__init__("\n".join(self.problems), advice)
+        self.problem_texts = tuple(map(as_text, problems))
+        self.problems = tuple(map(str, self.problem_texts))
+        super().__init__(join_texts("\n", self.problem_texts), advice)
 
 
 class Defect(EdgeError):

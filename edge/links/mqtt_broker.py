@@ -78,7 +78,7 @@ def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Br
         host = (parts.hostname or ".").encode("idna").decode()
         port = parts.port or default_port
     except (KeyError, ValueError):
-        problem = f"mqtt.url: {settings.url!r} is not mqtt://host:port or mqtts://host:port"
+        problem = Text.of("mqtt.url: {url!r} is not mqtt://host:port or mqtts://host:port", url=settings.url)
         raise SettingsError([problem]) from None
     return Broker(
         host=host,
@@ -108,7 +108,7 @@ def _tls_context(settings: MqttSettings) -> ssl.SSLContext:
             context.load_cert_chain(settings.cert_file, settings.key_file or None)
     except OSError as error:
         files = ", ".join(filter(None, (settings.ca_file, settings.cert_file, settings.key_file)))
-        problem = f"mqtt: certificate or key cannot be loaded ({files}): {error}"
+        problem = Text.of("mqtt: certificate or key cannot be loaded ({files}): {reason}", files=files, reason=error)
         raise SettingsError(
             [problem], "Check the paths, that the service may read them, and that they are PEM."
         ) from None

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from edge.config import OpcuaEquipmentSettings, password_of
 from edge.foundation.errors import SettingsError
+from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
 from edge.opcua.application_certificate import application_uris, certificate_fault, certificate_files, read_certificate
@@ -58,24 +59,33 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
                     server_certificate=CertProperties(theirs.public_bytes(Encoding.DER), "der"),
                 )
                 return
-    raise _not_accepted(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
+    raise _not_accepted(
+        Text.of("the OPC UA server {url} offers no encryption that we take", url=settings.url), "Look at its settings."
+    )
 
 
-def _uri_problems(own: x509.Certificate, cert_file: str) -> Iterator[str]:
+def _uri_problems(own: x509.Certificate, cert_file: str) -> Iterator[str | Text]:
     if not application_uris(own):
-        yield f"{cert_file}: has no URI as subjectAltName, which names the gateway as an OPC UA application"
+        yield Text.of(
+            "{cert_file}: has no URI as subjectAltName, which names the gateway as an OPC UA application",
+            cert_file=cert_file,
+        )
 
 
-def _key_problems(own: x509.Certificate, key_file: str) -> Iterator[str]:
+def _key_problems(own: x509.Certificate, key_file: str) -> Iterator[str | Text]:
     try:
         key = load_pem_private_key(Path(key_file).read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        yield f"{key_file}: not a private key, in PEM and without a password, that we can read: {error}"
+        yield Text.of(
+            "{key_file}: not a private key, in PEM and without a password, that we can read: {reason}",
+            key_file=key_file,
+            reason=error,
+        )
         return
     if not isinstance(key, RSAPrivateKey):
-        yield f"{key_file}: not an RSA key, which alone the security policies of OPC UA take"
+        yield Text.of("{key_file}: not an RSA key, which alone the security policies of OPC UA take", key_file=key_file)
     elif key.public_key() != own.public_key():
-        yield f"{key_file}: not the key of our certificate"
+        yield Text.of("{key_file}: not the key of our certificate", key_file=key_file)
 
 
 def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
@@ -83,20 +93,25 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
         # The certificates of its authorities may follow it.
         certificate: x509.Certificate | None = x509_from_der(der)
     except ValueError as error:
-        raise _not_accepted(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
+        raise _not_accepted(
+            Text.of("the OPC UA server {url} has a certificate that we cannot read: {reason}", url=url, reason=error)
+        ) from error
     if certificate is None:
-        raise _not_accepted(f"the OPC UA server {url} has no certificate")
+        raise _not_accepted(Text.of("the OPC UA server {url} has no certificate", url=url))
     if fault := certificate_fault(certificate, datetime.now(UTC)):
-        raise _not_accepted(f"the certificate of the OPC UA server {url} cannot be used: {fault}", _RENEW)
+        raise _not_accepted(
+            Text.of("the certificate of the OPC UA server {url} cannot be used: {fault}", url=url, fault=fault), _RENEW
+        )
     if certificate not in (entry.certificate for entry in certificate_files(trusted)):
         name = certificate.subject.rfc4514_string()
         raise _not_accepted(
-            f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, copy its certificate to {trusted}."
+            Text.of("the OPC UA server {url} is not trusted: {name}", url=url, name=name),
+            Text.of("If it is yours, copy its certificate to {trusted}.", trusted=trusted),
         )
     return certificate
 
 
-def _not_accepted(message: str, advice: str = "") -> ConnectionFailed:
+def _not_accepted(message: str | Text, advice: str | Text = "") -> ConnectionFailed:
     return ConnectionFailed(ConnectionFault.CERTIFICATE, message, advice)
 
 
@@ -104,4 +119,6 @@ def _own(cert_file: str) -> x509.Certificate:
     try:
         return read_certificate(Path(cert_file))
     except (OSError, ValueError) as error:
-        raise SettingsError([f"{cert_file}: not a certificate that we can read: {error}"]) from error
+        raise SettingsError(
+            [Text.of("{cert_file}: not a certificate that we can read: {reason}", cert_file=cert_file, reason=error)]
+        ) from error

@@ -190,7 +190,7 @@ def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
     match parts:
         case [0, int(id), method, params] if 0 <= id <= _LARGEST_ID:
             if fault := _fault_of(method, params):
-                return InvalidRequest(id, fault)
+                return InvalidRequest(id, str(fault))
             return Request(id, method, params)
         case [1, int(id), error, result] if not any(_nests_deeper(value, MAX_NESTING) for value in (error, result)):
             return Response(id, error, result)
@@ -202,13 +202,13 @@ def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
             raise Refused("malformed", "neither a request nor a response nor a notification")
 
 
-def _fault_of(method: object, params: object) -> str | None:
+def _fault_of(method: object, params: object) -> Text | None:
     if not isinstance(method, str) or len(method) > _LONGEST_METHOD:
-        return f"method is not a text of at most {_LONGEST_METHOD} characters"
+        return Text.of("method is not a text of at most {most} characters", most=_LONGEST_METHOD)
     if not isinstance(params, list):
-        return "parameters are not list"
+        return Text("parameters are not list")
     if _nests_deeper(params, MAX_NESTING):
-        return f"parameters are nested deeper than {MAX_NESTING} levels"
+        return Text.of("parameters are nested deeper than {most} levels", most=MAX_NESTING)
     return None
 
 
@@ -303,7 +303,7 @@ def _server_context(settings: RpcSettings) -> ssl.SSLContext:
         context.load_cert_chain(settings.cert_file, settings.key_file)
     except OSError as error:
         files = f"{settings.ca_file}, {settings.cert_file}, {settings.key_file}"
-        problem = f"rpc: certificate or key cannot be loaded ({files}): {error}"
+        problem = Text.of("rpc: certificate or key cannot be loaded ({files}): {reason}", files=files, reason=error)
         advice = "Check the paths, that the service may read them, and that they are PEM."
         raise SettingsError([problem], advice) from None
     context.verify_mode = ssl.CERT_REQUIRED

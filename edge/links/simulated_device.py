@@ -79,7 +79,7 @@ def _read(file: str) -> str:
     try:
         return (_NODESETS / file).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise SettingsError([f"{_NODESETS / file} is missing"], "Run `make setup`.") from error
+        raise SettingsError([Text.of("{file} is missing", file=_NODESETS / file)], "Run `make setup`.") from error
 
 
 class OpcuaDevice:

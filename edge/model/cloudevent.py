@@ -93,7 +93,7 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower() or JSON
 
 
-def _fault_of(data: object) -> str | None:
+def _fault_of(data: object) -> Text | None:
     """Return the reason why decoded data cannot be stored; None when they can. The data is checked level by level."""
     level = [data]
     for _ in range(MAX_NESTING + 1):
@@ -101,18 +101,18 @@ def _fault_of(data: object) -> str | None:
         for value in level:
             if isinstance(value, dict):
                 if not all(isinstance(key, str) for key in value):
-                    return "has a key that is not a text"
+                    return Text("has a key that is not a text")
                 inner.extend(value.values())
             elif isinstance(value, list):
                 inner.extend(value)
             elif isinstance(value, msgspec.msgpack.Ext):
-                return "holds an extension type of MessagePack"
+                return Text("holds an extension type of MessagePack")
             elif isinstance(value, int) and abs(value) >= _BEYOND_DOUBLE:
-                return "holds a whole number beyond every double"
+                return Text("holds a whole number beyond every double")
         if not inner:
             return None
         level = inner
-    return f"is nested deeper than {MAX_NESTING} levels"
+    return Text.of("is nested deeper than {most} levels", most=MAX_NESTING)
 
 
 def encode_data(content_type: str, data: object) -> bytes:

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
+from edge.foundation.text import Text
+
 logger = structlog.get_logger(__name__)
 
 SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
@@ -115,21 +117,21 @@ def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extensi
         return None
 
 
-def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
-    """Return the reason to refuse this certificate, trusted or not; empty when it is valid."""
+def certificate_fault(certificate: x509.Certificate, now: datetime) -> Text | None:
+    """Return the reason to refuse this certificate, trusted or not; None when it is valid."""
     try:
         key, is_weak = certificate.public_key(), is_weakly_signed(certificate)
     except (ValueError, UnsupportedAlgorithm):
-        return "its key or its signature is of a kind that we do not know"
+        return Text("its key or its signature is of a kind that we do not know")
     if not isinstance(key, rsa.RSAPublicKey) or key.key_size not in _KEY_BITS:
-        return "its key is not RSA of 2048 to 4096 bits"
+        return Text("its key is not RSA of 2048 to 4096 bits")
     if is_weak:
-        return "it is signed with a weak hash"
+        return Text("it is signed with a weak hash")
     if _has_double_extension(certificate):
-        return "one of its extensions is there twice"
+        return Text("one of its extensions is there twice")
     if not is_valid(certificate, now):
-        return "it has expired or is not valid yet"
-    return ""
+        return Text("it has expired or is not valid yet")
+    return None
 
 
 def is_weakly_signed(certificate: x509.Certificate) -> bool:

@@ -53,7 +53,11 @@ def answer(draft: Draft, key: AssociationKey, signal: PersonAnswer) -> Ignored |
         on_completed(draft, key, signal.data)
 
     if signal.second is not None:
-        return _decide(draft, signal, _Target(f"{key.action} of {key.step}", signal.command_id, apply))
+        return _decide(
+            draft,
+            signal,
+            _Target(Text.of("{action} of {step}", action=key.action, step=key.step), signal.command_id, apply),
+        )
     apply(signal.by)
     _settle(draft)
     return None

@@ -86,7 +86,7 @@ class Dispatch:
         command = command_of(loaded, phase, association, outgoing.step, offered_again=outgoing.again)
         equipment = self.routes.get(command.type_id)
         if equipment is None:
-            reason = f"no equipment takes commands of type {command.type_id}"
+            reason = Text.of("no equipment takes commands of type {type_id}", type_id=command.type_id)
             logger.error(
                 "command without equipment", job=loaded.job.job_id, action=command.action, type=command.type_id
             )

@@ -148,14 +148,20 @@ def _data_directory(name: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SettingsError([f"[redis] url: cannot make {path}: {error}"], "Use another directory.") from error
+        raise SettingsError(
+            [Text.of("[redis] url: cannot make {path}: {reason}", path=path, reason=error)], "Use another directory."
+        ) from error
     return path
 
 
 def _place_of(name: str) -> Path:
     path = Path(name).resolve()
     if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
-        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
+        problem = Text.of(
+            "[redis] url: {path} cannot hold a server: its path has blanks or more than {directory_limit} bytes",
+            path=path,
+            directory_limit=_DIRECTORY_LIMIT,
+        )
         raise SettingsError([problem], "Use another directory.")
     return path
 

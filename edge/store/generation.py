@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.store.commit import Commit, Committed, HashField, pack, run_commit
 from edge.store.connection import Command, CommandConnection
 from edge.store.keys import Keys
@@ -141,13 +142,13 @@ class GenerationCheck:
         """Raise Unavailable for a replica, and for a server with another history."""
         info, generation_id = replies
         if "role:master" not in str(info).splitlines():
-            self._differ(f"{self._primary} has become a replica")
+            self._differ(Text.of("{primary} has become a replica", primary=self._primary))
         if self.expected is not None and generation_id != self.expected.id:
-            self._differ(f"{self._primary} holds another generation of the store")
+            self._differ(Text.of("{primary} holds another generation of the store", primary=self._primary))
 
-    def _differ(self, reason: str) -> None:
+    def _differ(self, reason: Text) -> None:
         if self.expected is not None:
-            self.on_other(reason)
+            self.on_other(str(reason))
         raise Unavailable(reason, _ADVICE)
 
     def guarded(self, commit: Commit) -> Commit:

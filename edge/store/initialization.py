@@ -3,6 +3,7 @@
 from enum import Enum
 
 from edge.foundation.errors import SettingsError
+from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Holds
 from edge.store.keys import Keys
@@ -23,8 +24,10 @@ async def load_state(store: Store) -> FillState:
     try:
         return FillState(text)
     except ValueError:
-        problem = f"the key {key} of the store holds {text!r}; expected 0, 1 or no key"
-        advice = f"Find out what wrote it. Then delete it: redis-cli DEL {key}. A store in use is not filled again."
+        problem = Text.of("the key {key} of the store holds {text!r}; expected 0, 1 or no key", key=key, text=text)
+        advice = Text.of(
+            "Find out what wrote it. Then delete it: redis-cli DEL {key}. A store in use is not filled again.", key=key
+        )
         raise SettingsError([problem], advice) from None
 
 

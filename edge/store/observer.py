@@ -82,10 +82,15 @@ class StoreObserver:
         """Return the fence at the first instant at which it confirms: the silence of a data node outlasts that."""
         fence = self._fence()
         if fence is None:
-            reason = "no sentinel answers" if primary is None else f"no majority confirms {primary}"
+            reason = (
+                "no sentinel answers" if primary is None else Text.of("no majority confirms {primary}", primary=primary)
+            )
             return FenceState(0.0, reason)
         if primary is not None and primary != fence.primary:
-            return FenceState(0.0, f"a failover has made {primary} the primary instead of {fence.primary}")
+            return FenceState(
+                0.0,
+                Text.of("a failover has made {new} the primary instead of {former}", new=primary, former=fence.primary),
+            )
         with contextlib.suppress(Unavailable):
             await fence.wait(WITHIN_S)
         return FenceState(fence.confirmed_s, fence.reason)

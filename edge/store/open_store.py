@@ -69,7 +69,9 @@ async def open_store(
                 await refuse_cluster(store)
             raise
         except AccessDenied as error:
-            raise SettingsError([f"{error.message} (at {shown(settings.url)})"], error.advice) from error
+            raise SettingsError(
+                [Text.of("{reason} (at {url})", reason=error, url=shown(settings.url))], error.advice_text
+            ) from error
         except Unavailable as error:
             raise Unavailable(
                 Text.of("{reason} (at {url})", reason=error, url=shown(settings.url)), error.advice_text

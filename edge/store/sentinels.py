@@ -91,7 +91,8 @@ def _tls_context(settings: RedisSettings, query: Mapping[str, str]) -> ssl.SSLCo
     except (OSError, ValueError) as error:
         files = ", ".join(filter(None, (authority, certificate)))
         raise SettingsError(
-            [f"[redis] a certificate cannot be read: {error} ({files})"], "Correct ca_file, cert_file and key_file."
+            [Text.of("[redis] a certificate cannot be read: {reason} ({files})", reason=error, files=files)],
+            "Correct ca_file, cert_file and key_file.",
         ) from error
     return context
 
@@ -266,14 +267,14 @@ class Sentinel:
     def _error(self, reply: str) -> EdgeError:
         if reply.startswith(_SERVICE_UNKNOWN):
             return SettingsError(
-                [f"the sentinel {self} monitors no service {self._service!r}"],
+                [Text.of("the sentinel {name} monitors no service {service!r}", name=self, service=self._service)],
                 "End [redis] url with the name that stands in `sentinel monitor`.",
             )
         if reply.startswith(("NOAUTH", "NOPERM", "WRONGPASS")):
             return self._denied(reply)
         if "unknown command" in reply:
             return SettingsError(
-                [f"the server {self} is not a sentinel: {reply}"],
+                [Text.of("the server {name} is not a sentinel: {reply}", name=self, reply=reply)],
                 "Name the sentinels in [redis] url; redis:// leads to a single server.",
             )
         return Unavailable(Text.of("the sentinel {name} cannot answer: {reply}", name=self, reply=reply), _ADVICE)

@@ -94,7 +94,7 @@ async def check_durability(store: Store) -> None:
     problems = (*await lasting_problems(store), *_durability_problems(await _durability_info(store)))
     if problems:
         advice = 'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
-        raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
+        raise SettingsError([Text.of("the Redis server {problem}", problem=problem) for problem in problems], advice)
 
 
 async def refuse_cluster(store: Store) -> None:
@@ -124,7 +124,13 @@ async def check_version(store: Store) -> None:
     written_by = await store.execute("GET", store.keys.store_version())
     if int(written_by) > STORE_VERSION:
         raise SettingsError(
-            [f"the store was written by a newer version: its data have version {written_by}, not {STORE_VERSION}"],
+            [
+                Text.of(
+                    "the store was written by a newer version: its data have version {written_by}, not {store_version}",
+                    written_by=written_by,
+                    store_version=STORE_VERSION,
+                )
+            ],
             "Install the newer version again, or restore a backup of the store that was made before it.",
         )
 
@@ -188,7 +194,11 @@ async def check_prefix(store: Store) -> None:
     ]
     if foreign:
         shown = ", ".join(foreign[:3])
-        problem = f"another application keeps its data in Redis below our prefix {prefix!r}: {shown}"
+        problem = Text.of(
+            "another application keeps its data in Redis below our prefix {prefix!r}: {shown}",
+            prefix=prefix,
+            shown=shown,
+        )
         raise SettingsError([problem], "Set [redis] prefix to a word that no other application uses.")
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, Refused, Unavailable
-from edge.foundation.text import Text
+from edge.foundation.text import Text, as_text
 from edge.store.connection import Command, CommandConnection, Endpoint, ReplyError
 from edge.store.fence import ask_fence, watched
 from edge.store.keys import Keys
@@ -83,9 +83,9 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
     for item in replica_states:
         if item.error:
             raise NotAnswering(item.address, item.error)
-        if reason := _obstacle(item, needs_aof=state.durability != "any"):
+        if obstacle := _obstacle(item, needs_aof=state.durability != "any"):
             raise Refused(
-                KIND, Text.of("the replica {address} {reason}.", address=item.address, reason=reason), _REPAIR
+                KIND, Text.of("the replica {address} {reason}.", address=item.address, reason=obstacle), _REPAIR
             )
     for element in replica_states:
         if not element.is_linked or element.is_down:
@@ -106,11 +106,11 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
     return replica_states
 
 
-def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:
+def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> Text | None:
     # Of a former primary, until it is a replica, the offset is that of another history.
     if replica.is_linked and (replica.lag_bytes or 0) > _MOST_MISSING_BYTES:
-        return f"lags behind by {lag_text(replica)}"
-    return "keeps no append-only file" if needs_aof and not replica.has_aof else ""
+        return Text.of("lags behind by {lag}", lag=lag_text(replica))
+    return Text("keeps no append-only file") if needs_aof and not replica.has_aof else None
 
 
 CAUGHT_UP_WITHIN_S: Final = 1.0
@@ -450,8 +450,12 @@ class _Line:
                 raise GivenUp(message, "Work continues. Read the log of the sentinels, then try again.")
             return new is not None
 
-        advice = f"The gateways continue as soon as a majority of the sentinels confirms a primary. {_STATUS}"
-        await self._until(named, within_s, f"Sentinel has not named a new primary within {within_s:g} s", advice)
+        problem = Text.of("Sentinel has not named a new primary within {within_s:g} s", within_s=within_s)
+        advice = Text.of(
+            "The gateways continue as soon as a majority of the sentinels confirms a primary. {status}",
+            status=as_text(_STATUS),
+        )
+        await self._until(named, within_s, problem, advice)
         return agreed(self._views) or self._primary
 
     def _successor(self) -> Primary | None:

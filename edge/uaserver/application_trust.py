@@ -194,7 +194,7 @@ class TrustList:
         """
         now = datetime.now(UTC)
         if fault := certificate_fault(certificate, now):
-            return fault
+            return str(fault)
         return chain_fault(certificate, sent, self._current(), now)
 
     def _current(self) -> KnownCertificates:

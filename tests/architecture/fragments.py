@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.architecture.sources import modules, syntax
-from tests.architecture.texts import TEXT, Module, arguments_of, assigned, constants_of, dotted, nodes_of
+from tests.architecture.texts import TEXT, Module, arguments_of, assigned, constants_of, dotted, nodes_of, signatures
 
 IDENTIFIERS: Final = frozenset(
     (
@@ -31,6 +31,11 @@ IDENTIFIERS: Final = frozenset(
             "code",
             "publish",
             "heartbeat",
+            "Redis",
+            "boards",
+            "mqtt",
+            "mqtts",
+            "Valkey",
             "appendonlydir",
             "mosquitto",
         ),
@@ -209,3 +214,121 @@ def _returned(module: Module, call: ast.Call, depth: int) -> Iterator[str]:
 
 def _is_string(annotation: ast.expr) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "str" for node in ast.walk(annotation))
+
+
+def untranslated() -> list[Fragment]:
+    """Return the f-strings with English words that stand in the place of a text: no catalogue can have their ids."""
+    found = set()
+    places = _text_places()
+    for path in modules():
+        module = _module(path)
+        for value, names in _stated_values(module, places):
+            found |= {
+                Fragment(path, value.lineno, constant)
+                for constant in _templates(module, value, names)
+                if has_english_word(constant)
+            }
+    return sorted(found)
+
+
+_Places = Mapping[tuple[str, str], frozenset[str]]
+
+
+def _text_places() -> _Places:
+    """Return the parameters that are a `Text`, and those that a function hands on as one."""
+    places = {called: signature.texts for called, signature in signatures().items()}
+    handed = {
+        (function, value.id, called, name)
+        for function, (path, node) in _functions().items()
+        for call, _ in _calls(node, {})
+        for called in (_called(_module(path), call),)
+        for name, value in arguments_of(call, _parameters_of(called))
+        if isinstance(value, ast.Name) and value.id in _signature(function)
+    }
+    while further := {
+        (function, own)
+        for function, own, called, name in handed
+        if name in places.get(called, ()) and own not in places.get(function, ())
+    }:
+        for function, own in further:
+            places[function] = places.get(function, frozenset()) | {own}
+    return places
+
+
+def _parameters_of(called: tuple[str, str]) -> tuple[str, ...]:
+    signature = signatures().get(called)
+    return signature.parameters if signature else _signature(called)
+
+
+def _stated_values(module: Module, places: _Places) -> Iterator[tuple[ast.expr, _Names]]:
+    """Yield what stands in the place of a text: arguments, and what functions return and yield."""
+    for call, names in _calls(module.tree, {}):
+        called = _called(module, call)
+        if called == TEXT and call.args:
+            yield call.args[0], names
+        yield from (
+            (value, names)
+            for name, value in arguments_of(call, _parameters_of(called))
+            if name in places.get(called, ())
+        )
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "append" and _listed(call) in _lists(module):
+            yield call.args[0], names
+    for function in ast.walk(module.tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and module.is_text(function.returns):
+            names = assigned(function.body)
+            yield from (
+                (node.value, names)
+                for node in nodes_of(function)
+                if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom) and node.value
+            )
+
+
+def _listed(call: ast.Call) -> str:
+    """Return the name of the list to which a call appends, of an attribute its last name."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+        case _:
+            return ""
+
+
+@cache
+def _lists(module: Module) -> frozenset[str]:
+    """Return the names in a module that are annotated as lists of texts."""
+    annotated = {node.arg: node.annotation for node in ast.walk(module.tree) if isinstance(node, ast.arg)}
+    annotated |= {
+        node.target.id if isinstance(node.target, ast.Name) else getattr(node.target, "attr", ""): node.annotation
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.AnnAssign)
+    }
+    return frozenset(name for name, annotation in annotated.items() if module.is_text(annotation))
+
+
+def _templates(module: Module, value: ast.expr, names: _Names, depth: int = 0) -> Iterator[str]:
+    """Yield the f-strings that an expression may be, with `{}` for each value."""
+    if depth > _DEEPEST:
+        return
+    inner: list[ast.expr] = []
+    match value:
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+        case ast.IfExp(body=body, orelse=other):
+            inner = [body, other]
+        case ast.BoolOp(values=members) | ast.Tuple(elts=members) | ast.List(elts=members):
+            inner = members
+        case ast.BinOp(left=left, right=right):
+            inner = [left, right]
+        case ast.GeneratorExp(elt=element) | ast.ListComp(elt=element) | ast.Starred(value=element):
+            inner = [element]
+        case ast.Name(id=name) if name in names:
+            inner, names = names[name], {other: values for other, values in names.items() if other != name}
+        case ast.Call():
+            function = _functions().get(_called(module, value))
+            if function and function[1].returns is not None and _is_string(function[1].returns):
+                for node in nodes_of(function[1]):
+                    if isinstance(node, ast.Return | ast.Yield) and node.value:
+                        yield from _templates(_module(function[0]), node.value, assigned(function[1].body), depth + 1)
+        case _:
+            pass
+    for item in inner:
+        yield from _templates(module, item, names, depth + 1)

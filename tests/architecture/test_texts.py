@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from tests.architecture.fragments import fragments, has_english_word
+from tests.architecture.fragments import fragments, has_english_word, untranslated
 from tests.architecture.sources import ROOT
 from tests.architecture.texts import CATALOGUES, catalogue, languages, missing, names_in, origins
 
@@ -15,6 +15,8 @@ def test_ids_of_every_kind_are_read_from_the_source() -> None:
     examples = {
         ("edge/station/stored_job.py", "there is no job order {job_id!r}"),  # Text.of
         ("edge/sfc/advance.py", "the run is paused already"),  # a field of Ignored
+        ("edge/config/opcua.py", "advertise: endpoint needs a fixed port"),  # what a function yields
+        ("edge/config/sections.py", "the path of a directory"),  # what is expected of a key of the settings
         ("edge/station/jobs.py", "no such job order in this scope"),  # the reasons of a CallAnswer
         ("edge/features/page", "Look at the log of the gateway."),  # a constant of the module
         ("edge/features/admin", "It knows no options"),  # one branch of an expression
@@ -36,6 +38,11 @@ def test_values_of_a_text_are_the_places_of_its_id() -> None:
 def test_no_value_of_a_text_is_an_english_fragment() -> None:
     """Make a fragment a nested `Text`, or state the whole sentence for each case."""
     assert [f"{path}:{line} {constant!r}" for path, line, constant in fragments()] == []
+
+
+def test_no_text_is_an_f_string() -> None:
+    """A text that is put together has another id each time, and no catalogue has it: use `Text.of`."""
+    assert [f"{path}:{line} {constant!r}" for path, line, constant in untranslated()] == []
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.architecture.sources import ROOT, modules, syntax
 
 CATALOGUES = Path("edge/texts")
 TEXT = ("edge.foundation.text", "Text")
+META = ("msgspec", "Meta")
 
 
 class Origin(NamedTuple):
@@ -90,8 +91,8 @@ class Module:
                 yield from self._in_scope(node, names)
             elif isinstance(node, ast.Call):
                 yield from self._of_call(node, names)
-            elif isinstance(node, ast.Return | ast.AnnAssign):
-                annotation = returned if isinstance(node, ast.Return) else node.annotation
+            elif isinstance(node, ast.Return | ast.Yield | ast.AnnAssign):
+                annotation = node.annotation if isinstance(node, ast.AnnAssign) else returned
                 yield from self._of_values(node.value if self.is_text(annotation) else None, names)
 
     def _of_call(self, call: ast.Call, names: Mapping[str, list[ast.expr]]) -> Iterator[Origin]:
@@ -109,6 +110,8 @@ class Module:
                     yield from self._of_values(call.args[0], names)
                 elif signature := signatures().get(self.meaning(name)):
                     yield from self._of_arguments(call, signature, names)
+                elif self.meaning(name) == META:
+                    yield from self._of_values(expectation(call), names)
             case _:
                 pass
 
@@ -217,6 +220,16 @@ def arguments_of(call: ast.Call, parameters: Sequence[str]) -> Iterator[tuple[st
     yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
 
 
+def expectation(call: ast.Call) -> ast.expr | None:
+    """Return what the `Meta` of a key says that is expected of its value: it stands in faults of the settings."""
+    for keyword in call.keywords:
+        if keyword.arg == "extra" and isinstance(keyword.value, ast.Dict):
+            for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "expected":
+                    return value
+    return None
+
+
 def _supers(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
     """Yield the calls of `super().__init__`, each with the name of the base class."""
     for class_ in ast.walk(tree):
@@ -242,6 +255,8 @@ def assigned(body: list[ast.stmt]) -> dict[str, list[ast.expr]]:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value):
                     found.setdefault(name, []).append(value)
                 case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    found.setdefault(name, []).append(value)
+                case ast.NamedExpr(target=ast.Name(id=name), value=value):
                     found.setdefault(name, []).append(value)
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                     for target, value in zip(targets, values, strict=False):

@@ -38,7 +38,7 @@ def test_malformed_host_is_invalid(text: str) -> None:
 
 
 def test_settings_refuse_what_a_certificate_cannot_name() -> None:
-    conflicts = list(OpcuaSettings(hosts=("line.example.com", "opc.tcp://line")).conflicts())
+    conflicts = list(map(str, OpcuaSettings(hosts=("line.example.com", "opc.tcp://line")).conflicts()))
     assert conflicts == ["hosts: 'opc.tcp://line' is neither a host name nor an address"]
 
 

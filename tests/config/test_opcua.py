@@ -34,4 +34,4 @@ from edge.config import OpcuaSettings
 )
 def test_conflicting_limits_are_reported(keys: dict[str, int], expected: list[str]) -> None:
     conflicts = msgspec.structs.replace(OpcuaSettings(), **keys).conflicts()
-    assert [conflict.partition(":")[0] for conflict in conflicts] == expected
+    assert [str(conflict).partition(":")[0] for conflict in conflicts] == expected

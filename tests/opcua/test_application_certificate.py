@@ -56,7 +56,7 @@ def altered(algorithm: bytes, last: int) -> x509.Certificate:
 
 
 def test_current_certificate_is_valid() -> None:
-    assert certificate_fault(certificate(), NOW) == ""
+    assert str(certificate_fault(certificate(), NOW) or "") == ""
 
 
 @pytest.mark.parametrize(
@@ -68,23 +68,23 @@ def test_current_certificate_is_valid() -> None:
     ids=["short", "elliptic"],
 )
 def test_unsupported_key_is_a_fault(new_key: Callable[[], rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey]) -> None:
-    assert certificate_fault(certificate(new_key()), NOW) == "its key is not RSA of 2048 to 4096 bits"
+    assert str(certificate_fault(certificate(new_key()), NOW) or "") == "its key is not RSA of 2048 to 4096 bits"
 
 
 @pytest.mark.parametrize("weak", [MD5, SHA1])
 def test_a_weak_hash_is_a_fault(weak: int) -> None:
-    assert certificate_fault(altered(SHA256_WITH_RSA, weak), NOW) == "it is signed with a weak hash"
+    assert str(certificate_fault(altered(SHA256_WITH_RSA, weak), NOW) or "") == "it is signed with a weak hash"
 
 
 @pytest.mark.parametrize("algorithm", [SHA256_WITH_RSA, RSA])
 def test_an_unknown_key_or_signature_algorithm_is_a_fault(algorithm: bytes) -> None:
     fault = "its key or its signature is of a kind that we do not know"
-    assert certificate_fault(altered(algorithm, UNKNOWN), NOW) == fault
+    assert str(certificate_fault(altered(algorithm, UNKNOWN), NOW) or "") == fault
 
 
 @pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + 2 * DAY])
 def test_certificate_outside_its_validity_period_is_a_fault(now: datetime) -> None:
-    assert certificate_fault(certificate(), now) == "it has expired or is not valid yet"
+    assert str(certificate_fault(certificate(), now) or "") == "it has expired or is not valid yet"
 
 
 def test_application_uri_and_hosts_are_read_from_a_certificate() -> None:
@@ -126,12 +126,12 @@ def test_unreadable_names_of_a_certificate_are_empty(made: x509.Certificate) -> 
 
 
 def test_duplicate_extension_is_a_fault() -> None:
-    assert certificate_fault(TWICE, NOW) == "one of its extensions is there twice"
+    assert str(certificate_fault(TWICE, NOW) or "") == "one of its extensions is there twice"
 
 
 @pytest.mark.parametrize("made", [OF_AN_OLD_KIND, OF_NO_KIND], ids=["X.400", "unknown"])
 def test_unreadable_names_of_a_certificate_are_accepted(made: x509.Certificate) -> None:
-    assert certificate_fault(made, NOW) == ""
+    assert str(certificate_fault(made, NOW) or "") == ""
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time
 from edge.config import EquipmentSettings
 from edge.drawing.marks import duration
-from edge.foundation.text import Text
+from edge.foundation.text import Text, as_text
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.run import ActionState, Association
@@ -40,17 +40,21 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
     """Return what a job waits for, in each phase of its life."""
     job = stored.job
     if has_ended(job.status):
-        return (RunHalted(Text(f"the job has ended{f': {job.error}' if job.error else ''}")),)
+        ended = Text.of("the job has ended: {reason}", reason=as_text(job.error)) if job.error else "the job has ended"
+        return (RunHalted(as_text(ended)),)
     if stored.net and stored.run:
         return explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
     match start_wait(job, now):
         case StartWait.START_TIME:
-            return (RunHalted(Text(f"the job waits for its StartTime, {local_time(job.earliest_start)}")),)
+            start = local_time(job.earliest_start)
+            return (RunHalted(Text.of("the job waits for its StartTime, {start}", start=start)),)
         case StartWait.GATEWAY:
-            reason = f"no gateway has started it yet: is a gateway running that serves scope {job.scope}?"
-            return (RunHalted(Text(reason)),)
+            reason = Text.of(
+                "no gateway has started it yet: is a gateway running that serves scope {scope}?", scope=job.scope
+            )
+            return (RunHalted(reason),)
         case StartWait.CALL:
-            return (RunHalted(Text(f"it was not started: edge jobs start {job.job_id}")),)
+            return (RunHalted(Text.of("it was not started: edge jobs start {job_id}", job_id=job.job_id)),)
 
 
 def waiting_text(stored: StoredJob, now: int, equipment: Mapping[str, str] = NO_EQUIPMENT) -> Iterator[str]:

@@ -91,7 +91,10 @@ def read_boards(directory: Path) -> dict[str, Board]:
         except (OSError, ValueError) as error:
             problems.append(f"{file}: {error}")
     if problems or not boards:
-        raise SettingsError(problems or [f"{directory}: there is no board profile"], "Install the package again.")
+        raise SettingsError(
+            problems or [Text.of("{directory}: there is no board profile", directory=directory)],
+            "Install the package again.",
+        )
     return boards
 
 

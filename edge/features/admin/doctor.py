@@ -42,7 +42,7 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     try:
         settings = await asyncio.to_thread(load_settings, file, environ, declared_sections())
     except SettingsError as error:
-        findings = [failing("settings", problem, error.advice_text) for problem in error.problems]
+        findings = [failing("settings", problem, error.advice_text) for problem in error.problem_texts]
         examinations = list(_host_examinations(["/", STORE]))
     else:
         findings = []

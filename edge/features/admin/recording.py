@@ -111,8 +111,11 @@ async def recording(
     """
     section = settings.southbound.get(name)
     if section is None:
-        known = ", ".join(settings.southbound) or "none"
-        raise SettingsError([f"the settings have no equipment {name}"], f"Known equipment: {known}.")
+        known = ", ".join(settings.southbound) or Text.of("none")
+        raise SettingsError(
+            [Text.of("the settings have no equipment {name}", name=name)],
+            Text.of("Known equipment: {known}.", known=known),
+        )
     redact = _redact(secrets, section, settings)
     with _recorder(file, create, partial(_Recorder, redact=redact, on_line=on_line, room=most_bytes)) as recorder:
         recorder.begin(name, section)

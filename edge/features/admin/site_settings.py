@@ -22,6 +22,7 @@ from edge.features.admin.broker_check import brokers, examine_broker
 from edge.features.admin.doctor import equipment_examinations, findings_of
 from edge.features.admin.store_check import examine_store
 from edge.foundation.files import make_directory, write_atomically
+from edge.foundation.text import Text
 from edge.model.finding import HealthFinding, ok
 from edge.uaserver.certificates import own_hosts, renew
 
@@ -189,7 +190,9 @@ async def examine_site(settings: Settings) -> list[HealthFinding]:
     else:
         findings = await findings_of("store", examine_store(settings.redis))
     for mqtt, listeners in brokers(settings):
-        findings += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
+        findings += await findings_of(
+            Text.of("broker {host}", host=urlsplit(mqtt.url).hostname), examine_broker(mqtt, listeners)
+        )
     for subject, examination in equipment_examinations(settings):
         findings += await findings_of(subject, examination)
     return findings

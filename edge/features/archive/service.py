@@ -106,7 +106,7 @@ async def _open_forwarder(stack: AsyncExitStack, core: GatewayParts, settings: A
         # The library is an extra of the package.
         from edge.features.archive.plant import Forwarder  # noqa: PLC0415
     except ImportError as error:
-        problem = f"archive.url: needs a library that is not installed: {error}"
+        problem = Text.of("archive.url: needs a library that is not installed: {reason}", reason=error)
         raise SettingsError([problem], "Install it: pip install 'microdcs-edge[archive]'") from None
     gateway = core.settings.gateway.name
     forwarder = Forwarder(settings.file, settings.url, password_of(settings), gateway, settings.interval)

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from edge.config.sections import FeatureSettings, FilePath, Section, Settings
+from edge.foundation.text import Text
 
 
 class ArchiveSettings(FeatureSettings, frozen=True, kw_only=True):
@@ -63,10 +64,10 @@ class ArchiveSettings(FeatureSettings, frozen=True, kw_only=True):
         """The file of the archive."""
         return Path(self.directory) / "results.sqlite"
 
-    def conflicts(self, _settings: Settings) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str | Text]:
         """Yield a relative directory: the service and a command would not mean the same."""
         if self.directory and not Path(self.directory).is_absolute():
-            yield f"directory: expected an absolute path, got {self.directory!r}"
+            yield Text.of("directory: expected an absolute path, got {directory!r}", directory=self.directory)
 
 
 SECTIONS = {"archive": Section(ArchiveSettings, after="traces")}

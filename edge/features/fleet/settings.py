@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from edge.config.sections import FeatureSettings, Section, Settings, Topic
+from edge.foundation.text import Text
 
 COMMANDS: Final = (
     "status",
@@ -107,11 +108,15 @@ class FleetSettings(FeatureSettings, frozen=True, kw_only=True):
         """The labels of this component."""
         return self.labels
 
-    def conflicts(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
         """Yield unknown commands, and a missing broker."""
         for text in self.allow:
             if not any(is_command(name, text) for name in COMMANDS):
-                yield f"allow: {text!r} is not a command of the fleet; these are {', '.join(COMMANDS)}"
+                yield Text.of(
+                    "allow: {text!r} is not a command of the fleet; these are {commands}",
+                    text=text,
+                    commands=", ".join(map(str, COMMANDS)),
+                )
         if self.listen == "mqtt" and not settings.mqtt.url:
             yield "listen: mqtt needs a broker; set mqtt.url, or choose store"
 

@@ -22,6 +22,7 @@ from edge.features.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind
 from edge.features.flows.nodes.registry import BUILT_IN, NodeKinds, config_schema
 from edge.foundation.computer import child_environment
 from edge.foundation.errors import SettingsError
+from edge.foundation.text import join_texts
 
 ENTRY_POINT: Final = "microdcs_edge.nodes"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -41,7 +42,7 @@ def load_kinds(folder: str) -> NodeKinds:
     """
     site_kinds = read_kinds(folder)
     if site_kinds.faults:
-        problems = [f"{origin}: {fault}" for origin, fault in site_kinds.faults.items()]
+        problems = [join_texts(": ", (origin, fault)) for origin, fault in site_kinds.faults.items()]
         raise SettingsError(problems, "Correct the node kinds, or remove them from [flows] nodes.")
     return site_kinds.kinds
 

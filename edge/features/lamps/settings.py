@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from edge.config import EquipmentSettings, Settings
+from edge.foundation.text import Text
 
 _Line = Annotated[int, Meta(ge=0)]
 
@@ -42,17 +43,19 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
         str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
     ] = ""
 
-    def conflicts(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
         """Yield lines that are used twice, faults of the lamps of alarms, and a scope that the gateway lacks."""
         scopes = settings.gateway.scopes
         for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
             if times > 1:
-                yield f"lamps, buttons: line {line} is given {times} times"
+                yield Text.of("lamps, buttons: line {line} is given {times} times", line=line, times=times)
         for lamp in sorted(set(self.alarms) - set(self.lamps)):
-            yield f"alarms: {lamp} is none of lamps: {', '.join(self.lamps)}"
+            yield Text.of("alarms: {lamp} is none of lamps: {lamps}", lamp=lamp, lamps=", ".join(self.lamps))
         if len(set(self.alarms.values())) < len(self.alarms):
             yield "alarms: two lamps have the same severity"
         if self.alarms and settings.is_off("telemetry"):
             yield 'alarms: there are none with telemetry.mode = "off"'
         if self.scope and self.scope not in scopes:
-            yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(scopes)}"
+            yield Text.of(
+                "scope: {scope} is none of gateway.scopes: {scopes}", scope=self.scope, scopes=", ".join(scopes)
+            )

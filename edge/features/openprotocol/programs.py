@@ -11,6 +11,7 @@ from edge.features.openprotocol.protocol.jobs import parse_job
 from edge.features.openprotocol.protocol.mids import Mid, new_message, parse_message, revisions_of
 from edge.features.openprotocol.protocol.session import OpenProtocolSession
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 _log = structlog.get_logger(__name__)
@@ -114,13 +115,17 @@ class ParameterSets:
         if reason := self._lacking(command):
             raise Refused("device", reason)
 
-    def _lacking(self, command: Command) -> str:
+    def _lacking(self, command: Command) -> Text | None:
         for name, numbers in (("parameter_set", self._parameter_sets), ("job", self._jobs)):
             wanted = number_of(command, name)
             if wanted is not None and numbers and wanted not in numbers:
                 known = ", ".join(map(str, numbers[:_LISTED]))
-                return f"the controller has no {name.replace('_', ' ')} {wanted}; it has {known}"
-        return ""
+                if name == "job":
+                    return Text.of("the controller has no job {number}; it has {known}", number=wanted, known=known)
+                return Text.of(
+                    "the controller has no parameter set {number}; it has {known}", number=wanted, known=known
+                )
+        return None
 
     async def _list(self, mid: Mid, reply: Mid) -> tuple[int, ...]:
         answer = await self._session.inquire_newest(mid, revisions_of(reply), answers={reply})

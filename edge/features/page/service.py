@@ -14,6 +14,7 @@ from edge.app.parts import GatewayParts, Works
 from edge.features.page.settings import WebSettings
 from edge.features.page.tools import LogMemory, remembered_log
 from edge.foundation.errors import SettingsError
+from edge.foundation.text import Text
 from edge.station.jobs import JobService
 from edge.uaserver.namespaces import application_uri
 
@@ -50,7 +51,7 @@ def _load(page: PageParts, memory: LogMemory) -> Callable[[ssl.SSLContext | None
     try:
         from edge.features.page.serving import serve_page, services_of  # noqa: PLC0415 - in a thread, with an extra
     except ImportError as error:
-        problem = f"web.listen: needs a library that is not installed: {error}"
+        problem = Text.of("web.listen: needs a library that is not installed: {reason}", reason=error)
         raise SettingsError([problem], "Install it: pip install 'microdcs-edge[web]'") from None
     return functools.partial(serve_page, page.core, services_of(page, memory))
 
@@ -74,6 +75,6 @@ async def _tls_context(parts: GatewayParts) -> ssl.SSLContext:
     try:
         context.load_cert_chain(cert_file, key_file or None)
     except (OSError, ssl.SSLError) as error:
-        problem = f"web.cert_file: {cert_file} cannot be used: {error}"
+        problem = Text.of("web.cert_file: {cert_file} cannot be used: {reason}", cert_file=cert_file, reason=error)
         raise SettingsError([problem], "Name a certificate and its private key, both as PEM.") from error
     return context

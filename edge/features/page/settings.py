@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from edge.config.hosts import is_loopback
 from edge.config.sections import FeatureSettings, Section, Settings
+from edge.foundation.text import Text
 
 _TLS = "tls://"
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
@@ -66,12 +67,12 @@ class WebSettings(FeatureSettings, frozen=True, kw_only=True):
         """The host of the page, if it uses the certificate of the OPC UA server."""
         return (self.address[0],) if self.shares_certificate else ()
 
-    def conflicts(self, _settings: Settings) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str | Text]:
         """Yield passwords without encryption, and conflicts of the certificate."""
         try:
             host, _ = self.address
         except ValueError as error:
-            yield f"listen: {error}"
+            yield Text.of("listen: {reason}", reason=error)
             return
         if bool(self.cert_file) != bool(self.key_file):
             yield "cert_file, key_file: the one needs the other"

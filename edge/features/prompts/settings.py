@@ -8,6 +8,7 @@ from msgspec import Meta
 from edge.config import EquipmentSettings, Settings
 from edge.config.sections import FeatureSettings, Section
 from edge.features.prompts.prompt import kind_of
+from edge.foundation.text import Text
 
 
 class OperatorSettings(EquipmentSettings, frozen=True, kw_only=True):
@@ -15,12 +16,12 @@ class OperatorSettings(EquipmentSettings, frozen=True, kw_only=True):
 
     kind: Annotated[Literal["operator"], Meta(description="Protocol.")]
 
-    def conflicts(self, _settings: Settings) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str | Text]:
         """Yield types whose end does not say how a person answers."""
         for type_id in self.type_ids:
             if kind_of(type_id) is None:
-                ends = "operator.confirm.v1, operator.choose.v1 or operator.enter.v1"
-                yield f"type_ids: {type_id} does not end with {ends}"
+                ends = Text("operator.confirm.v1, operator.choose.v1 or operator.enter.v1")
+                yield Text.of("type_ids: {type_id} does not end with {ends}", type_id=type_id, ends=ends)
 
 
 class PromptsSettings(FeatureSettings, frozen=True, kw_only=True):

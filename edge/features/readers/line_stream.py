@@ -215,7 +215,7 @@ async def open_serial_lines(
         descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except PermissionError as error:
         advice = "Add the user of the service to the group of the port (dialout)."
-        raise SettingsError([f"{path}: this user may not open it"], advice) from error
+        raise SettingsError([Text.of("{path}: this user may not open it", path=path)], advice) from error
     except OSError as error:
         raise Unavailable(Text.of("cannot open {path}: {reason}", path=path, reason=error.strerror)) from error
     try:
@@ -233,7 +233,9 @@ def _set_raw(descriptor: int, path: str, baud: int) -> None:
         attributes[4] = attributes[5] = _BAUD[baud]
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
     except termios.error as error:
-        raise SettingsError([f"{path}: no serial port"], "Name a port such as /dev/ttyUSB0.") from error
+        raise SettingsError(
+            [Text.of("{path}: no serial port", path=path)], "Name a port such as /dev/ttyUSB0."
+        ) from error
 
 
 async def _lines_at(descriptor: int, path: str, framer: LineFramer, silence_s: float) -> LineStream:

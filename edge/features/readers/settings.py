@@ -10,8 +10,10 @@ from msgspec import Meta
 from edge.config import EquipmentSettings, Settings
 from edge.equipment.gs1 import application_identifiers
 from edge.features.readers.line_stream import BAUD_RATES
+from edge.foundation.text import Text
 
 GS1_MEMBER = "gs1_"
+_A_BAUD_RATE = Text.of("one of {choices}", choices=", ".join(map(str, BAUD_RATES)))
 """The prefix of an Application Identifier in the data of a code: `gs1_21`."""
 
 
@@ -31,7 +33,7 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
         int,
         Meta(
             description="Rate of a serial port in bit/s (8 data bits, no parity, 1 stop bit).",
-            extra={"expected": f"one of {', '.join(map(str, BAUD_RATES))}"},
+            extra={"expected": _A_BAUD_RATE},
         ),
     ] = 9600
     keepalive: Annotated[
@@ -99,27 +101,31 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
     work_master: Annotated[str, Meta(description="The Work Master of such a job.")] = ""
     scope: Annotated[str, Meta(description="Scope of its events and jobs; empty takes the first of the gateway.")] = ""
 
-    def conflicts(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
         """Yield keys that cannot work, alone or together."""
         if len(self.type_ids) != 1:
-            yield f"type_ids: expected one entry, the type of its events, not {len(self.type_ids)}"
+            yield Text.of("type_ids: expected one entry, the type of its events, not {count}", count=len(self.type_ids))
         if self.baud not in BAUD_RATES:
-            yield f"baud: expected one of {', '.join(map(str, BAUD_RATES))}"
+            yield Text.of("baud: expected {expected}", expected=_A_BAUD_RATE)
         if (self.starts == "work_master") != bool(self.work_master):
             yield 'work_master: belongs to starts = "work_master"'
         if self.gap and self.framing == "stx":
             yield 'gap: belongs to framing = "lines"'
         if self.scope and self.scope not in settings.gateway.scopes:
-            yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(settings.gateway.scopes)}"
+            yield Text.of(
+                "scope: {scope} is none of gateway.scopes: {scopes}",
+                scope=self.scope,
+                scopes=", ".join(settings.gateway.scopes),
+            )
         try:
             groups = re.compile(self.pattern).groupindex
         except re.error as error:
-            yield f"pattern: {error}"
+            yield Text.of("pattern: {reason}", reason=error)
         else:
             yield from self._job_id_conflicts(groups)
         yield from self._address_conflicts()
 
-    def _job_id_conflicts(self, groups: Collection[str]) -> Iterator[str]:
+    def _job_id_conflicts(self, groups: Collection[str]) -> Iterator[str | Text]:
         identifiers = () if self.gs1 == "off" else application_identifiers()
         is_identifier = self.job_id.startswith(GS1_MEMBER) and self.job_id.removeprefix(GS1_MEMBER) in identifiers
         if self.job_id and not self.starts:
@@ -127,7 +133,7 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
         elif self.job_id and not is_identifier and self.job_id not in groups:
             yield 'job_id: expected a named group of pattern, or with gs1 = "auto" an identifier such as gs1_21'
 
-    def _address_conflicts(self) -> Iterator[str]:
+    def _address_conflicts(self) -> Iterator[str | Text]:
         try:
             parts = urlsplit(self.url)
             port = parts.port

@@ -213,7 +213,9 @@ async def _show_press_report(scene: _FlowScene) -> None:
         await scene.bystander.send(Message(_SENSOR_TOPIC, json.dumps({"bar": value}).encode()))
     scene.view.report("sensor", f"{', '.join(map(str, _PRESSURES))} bar on {_SENSOR_TOPIC}")
     expected = fmean(_PRESSURES)
-    await _require(lambda: isclose(means[-1] or 0, expected), f"the mean {expected:g} was not published")
+    await _require(
+        lambda: isclose(means[-1] or 0, expected), Text.of("the mean {expected:g} was not published", expected=expected)
+    )
     scene.view.report("broker", f"{PRESS_TOPIC} = {means[-1]:g}")
 
 
@@ -238,7 +240,8 @@ async def _show_shift_report(scene: _FlowScene) -> None:
     def raised() -> set[str]:
         return {change.alarm.rule for change in scene.alarms if change.kind is AlarmChangeKind.RAISED}
 
-    await _require(lambda: raised() == low == {"cmk.front_bolt"}, f"the alarms are {raised()}, and {low} were expected")
+    problem = Text.of("the alarms are {raised}, and {expected} were expected", raised=raised(), expected=low)
+    await _require(lambda: raised() == low == {"cmk.front_bolt"}, problem)
     scene.view.report("alarm", scene.alarms[0].alarm.message)
 
 
@@ -325,7 +328,7 @@ async def _has_ended(scene: _FlowScene, count: int) -> bool:
     return (await run_process(command)).count('"Ended"') >= count
 
 
-async def _require(condition: Any, otherwise: str) -> None:
+async def _require(condition: Any, otherwise: str | Text) -> None:
     """Wait for a condition; raises Unavailable when it does not become true."""
     if not await wait_until(condition, _WITHIN_S):
         raise Unavailable(otherwise)

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from edge.config.hosts import broker_conflicts
 from edge.config.sections import FeatureSettings, Section, Settings
+from edge.foundation.text import Text
 
 _Id = Annotated[
     str, Meta(pattern=r"^[^\s/+#]*$", extra={"expected": "a name without blanks or any of / + #"}, max_length=100)
@@ -64,7 +65,7 @@ class SparkplugSettings(FeatureSettings, frozen=True, kw_only=True):
         """Whether the station is an edge node."""
         return bool(self.group)
 
-    def conflicts(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
         """Yield a missing broker, samples that are off, and conflicts of the connection."""
         yield from broker_conflicts(self)
         if not self.group:
@@ -83,10 +84,14 @@ class SparkplugSettings(FeatureSettings, frozen=True, kw_only=True):
 SECTIONS = {"sparkplug": Section(SparkplugSettings, after="mirror")}
 
 
-def _url_faults(urls: tuple[str, ...], *, is_encrypted: bool) -> Iterator[str]:
+def _url_faults(urls: tuple[str, ...], *, is_encrypted: bool) -> Iterator[str | Text]:
     scheme = "mqtts" if is_encrypted else "mqtt"
     if len(urls) > _MAX_FURTHER:
-        yield f"further_urls: expected at most {_MAX_FURTHER} brokers, got {len(urls)}"
+        yield Text.of(
+            "further_urls: expected at most {max_further} brokers, got {count}",
+            max_further=_MAX_FURTHER,
+            count=len(urls),
+        )
     for number, url in enumerate(urls, start=1):
         try:
             parts = urlsplit(url)
@@ -95,4 +100,8 @@ def _url_faults(urls: tuple[str, ...], *, is_encrypted: bool) -> Iterator[str]:
             is_usable = False
         if not is_usable:
             # The URL itself may have a password.
-            yield f"further_urls: entry {number}: expected a URL as {scheme}://broker:1883, like url"
+            yield Text.of(
+                "further_urls: entry {number}: expected a URL as {scheme}://broker:1883, like url",
+                number=number,
+                scheme=scheme,
+            )

@@ -18,6 +18,7 @@ from edge.config.sections import NAME, NAME_EXPECTED
 from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.objects import LIMIT, LISTS, ObjectKind, Objects, ScopeFile, StationObject
 from edge.foundation.errors import Refused, SettingsError
+from edge.foundation.text import Text, join_texts
 from edge.model.isa95 import WorkMaster, read_payload
 from edge.model.json_value import read_json_text
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -134,8 +135,11 @@ class StationFiles(Struct, frozen=True):
     def checked(self) -> Objects:
         """Return the objects. Raises SettingsError with all faults."""
         if self.faults:
-            problems = [f"{self.folder}: {fault}" for fault in self.faults]
-            raise SettingsError(problems, f"Correct them all, then check again with: edge check station {self.folder}")
+            problems = [join_texts(": ", (str(self.folder), fault)) for fault in self.faults]
+            raise SettingsError(
+                problems,
+                Text.of("Correct them all, then check again with: edge check station {folder}", folder=self.folder),
+            )
         return self.objects
 
 

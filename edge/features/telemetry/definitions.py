@@ -16,6 +16,7 @@ from edge.features.telemetry.built_in_rules import with_built_in
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.foundation.errors import Refused, SettingsError
+from edge.foundation.text import Text, join_texts
 from edge.model.json_value import read_json_text
 from edge.ports.tag import MAX_TAGS, TagDefinitions, decode_definitions, parse_definitions
 from edge.station.settings import ListedSetting
@@ -58,8 +59,10 @@ def read_rules(file: str) -> tuple[Rule, ...]:
     except Refused as refused:
         rules, faults = (), (refused.message,)
     if faults:
-        problems = [f"telemetry.rules: {file}: {fault}" for fault in faults]
-        raise SettingsError(problems, f"Correct them all, then check again with: edge rules check {file}")
+        problems = [join_texts(": ", (f"telemetry.rules: {file}", fault)) for fault in faults]
+        raise SettingsError(
+            problems, Text.of("Correct them all, then check again with: edge rules check {file}", file=file)
+        )
     return rules
 
 
@@ -149,7 +152,7 @@ def read_definitions(file: str) -> TagDefinitions:
     except Refused as refused:
         definitions, faults = (), (refused.message,)
     if faults:
-        problems = [f"telemetry.tags: {file}: {fault}" for fault in faults]
+        problems = [join_texts(": ", (f"telemetry.tags: {file}", fault)) for fault in faults]
         raise SettingsError(problems, "Correct them all; the JSON Schema is schemas/tags.schema.json.")
     return TagDefinitions(definitions)
 

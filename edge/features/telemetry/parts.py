@@ -28,6 +28,7 @@ from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.foundation.ticks import Slices, next_tick
 from edge.links.mqtt import MqttSession
 from edge.model.job_state import has_ended
@@ -163,7 +164,7 @@ async def open_history(
         # The library is an extra of the package.
         from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter  # noqa: PLC0415
     except ImportError as error:
-        problem = f"telemetry.history_days: needs a library that is not installed: {error}"
+        problem = Text.of("telemetry.history_days: needs a library that is not installed: {reason}", reason=error)
         raise SettingsError([problem], "Install it: pip install 'microdcs-edge[history]'") from None
     limits = HistoryLimits(settings.history_days, settings.history_bytes, settings.history_interval)
     writer = HistoryWriter(Path(settings.history_directory), limits)

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from edge.config.sections import FeatureSettings, Section, Settings, TopicFilter
+from edge.foundation.text import Text
 
 
 class TelemetrySettings(FeatureSettings, frozen=True, kw_only=True):
@@ -155,7 +156,7 @@ class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
         ""
     )
 
-    def conflicts(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
         """Yield a missing broker, and what does not suit Sparkplug B."""
         if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
@@ -197,7 +198,7 @@ class RedisSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
         ),
     ] = "{topic}"
 
-    def conflicts(self, _settings: Settings) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str | Text]:
         """Yield a fault when neither patterns nor keys are set."""
         if not (self.patterns or self.keys):
             yield "patterns: needed, or keys: without them nothing is read"

@@ -10,7 +10,7 @@ def test_archive_is_off_without_a_directory() -> None:
 
 
 def test_relative_directory_is_a_conflict() -> None:
-    assert list(ArchiveSettings(directory="archive").conflicts(Settings())) == [
+    assert list(map(str, ArchiveSettings(directory="archive").conflicts(Settings()))) == [
         "directory: expected an absolute path, got 'archive'"
     ]
     assert list(ArchiveSettings(directory="/var/lib/archive").conflicts(Settings())) == []

@@ -18,7 +18,7 @@ def test_commands_over_mqtt_need_a_broker() -> None:
 def test_misspelt_command_of_the_fleet_is_refused() -> None:
     """It was accepted, and the command that was meant refused later."""
     allow = ("statsu", "audit", "audit list", "audi", "restart now", "")
-    problems = list(FleetSettings(allow=allow).conflicts(NO_BROKER))
+    problems = list(map(str, FleetSettings(allow=allow).conflicts(NO_BROKER)))
     assert [problem.split("'")[1] for problem in problems] == ["statsu", "audi", "restart now", ""]
     assert "these are status, doctor, " in problems[0]
 

@@ -31,4 +31,4 @@ def test_address_is_read(listen: str, address: tuple[str, int], is_tls: object) 
     ],
 )
 def test_conflict_names_its_key(settings: WebSettings, key: str) -> None:
-    assert [conflict.startswith(key) for conflict in settings.conflicts(Settings())] == [True]
+    assert [str(conflict).startswith(key) for conflict in settings.conflicts(Settings())] == [True]

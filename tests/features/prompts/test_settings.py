@@ -6,7 +6,7 @@ from edge.features.prompts.settings import OperatorSettings, operator_types
 
 def test_type_with_another_end_is_named() -> None:
     section = OperatorSettings(kind="operator", type_ids=("x.operator.confirm.v1", "x.ask.v1"))
-    assert list(section.conflicts(Settings())) == [
+    assert list(map(str, section.conflicts(Settings()))) == [
         "type_ids: x.ask.v1 does not end with operator.confirm.v1, operator.choose.v1 or operator.enter.v1"
     ]
 

@@ -10,7 +10,7 @@ from edge.features.readers.settings import ReaderSettings
 
 def conflicts(**keys: Any) -> list[str]:
     values: dict[str, Any] = {"type_ids": ("scanned.v1",), "url": "tcp://10.0.0.7:2001"} | keys
-    return list(ReaderSettings(kind="reader", **values).conflicts(Settings()))
+    return list(map(str, ReaderSettings(kind="reader", **values).conflicts(Settings())))
 
 
 @pytest.mark.parametrize(

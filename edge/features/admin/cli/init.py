@@ -95,7 +95,7 @@ def _ask(question: str, default: str | None, faults: Callable[[str], Iterable[st
 
 
 def _faults(answer: str, hint: object) -> tuple[str, ...]:
-    return from_toml(answer, hint).faults
+    return tuple(map(str, from_toml(answer, hint).faults))
 
 
 def _parts(text: str) -> tuple[str, ...]:

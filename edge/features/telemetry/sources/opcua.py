@@ -93,16 +93,21 @@ class OpcuaSourceSettings(SourceSettings, frozen=True, kw_only=True):
             password=self.password,
         )
 
-    def conflicts(self, _settings: Settings) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str | Text]:
         """Yield missing TLS files, TLS files that are unused without encryption, and tags that occur twice."""
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":
-            yield from (f"{key}: needed, because security is encrypted" for key, file in files.items() if not file)
+            yield from (
+                Text.of("{key}: needed, because security is encrypted", key=key)
+                for key, file in files.items()
+                if not file
+            )
         elif any(files.values()):
             yield "security: certificates are given, but none does not use them; expected encrypted"
         tags = [tag for tag, _ in node_list(self.nodes)]
         yield from (
-            f"nodes: the tag {tag} occurs twice" for tag in sorted({text for text in tags if tags.count(text) > 1})
+            Text.of("nodes: the tag {tag} occurs twice", tag=tag)
+            for tag in sorted({text for text in tags if tags.count(text) > 1})
         )
 
 
