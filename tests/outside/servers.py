@@ -236,9 +236,11 @@ class Gateway(Server):
         return self.status
 
     def _end(self, number: int) -> None:
+        # Its successor may be started while it ends.
+        service_manager, self._service_manager = self._service_manager, None
         super()._end(number)
-        if self._service_manager:
-            self._service_manager.close()
+        if service_manager:
+            service_manager.close()
 
     def cli(self, *arguments: str) -> str:
         """Call `edge` with these settings and return its output."""
