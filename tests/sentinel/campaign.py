@@ -198,6 +198,7 @@ class Campaign:
         outcome.accepted = len(open_jobs)
         self._until_ended(outcome, open_jobs)
         outcome.lost = [job for job in open_jobs if self._state(job) is None]
+        plant.lost.update(outcome.lost)
         outcome.lost_late = [job for job in outcome.lost if accepted[job] > may_lose_until + LATENESS_S]
         named = {
             job

@@ -120,6 +120,8 @@ class Plant:
     chance: random.Random
     over: threading.Event = field(default_factory=threading.Event)
     unanswered: list[str] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    """Jobs that the store has lost: no lane waits for them."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def publisher(self) -> Station:
@@ -161,7 +163,7 @@ class Plant:
             self.mes.wait(functools.partial(self._is_over, job_id), _LANE_WAITS_S)
 
     def _is_over(self, job_id: str) -> bool:
-        return self.over.is_set() or self.mes.has_ended(job_id)
+        return self.over.is_set() or job_id in self.lost or self.mes.has_ended(job_id)
 
 
 def _settings(line: Line, broker_port: int, tools: list[Tool], further: str) -> str:

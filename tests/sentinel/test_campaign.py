@@ -39,6 +39,16 @@ def test_divided_network_repeats_no_work(tmp_path: Path) -> None:
     assert [line_of(item) for item in campaign.rounds if item.faults()] == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_lost_jobs_do_not_keep_the_mes_from_ordering(tmp_path: Path) -> None:
+    """Each lane waited 20 s for the end of a job that the store had lost: the next fault met an idle line."""
+    with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=3) as plant:
+        campaign = Campaign(plant)
+        campaign.run([BY_NAME["primary restarted empty"], BY_NAME["switch-over"]])
+    assert [line_of(item) for item in campaign.rounds if item.faults()] == []
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
