@@ -23,7 +23,7 @@ MARGIN_S: Final = 0.5
 """Taken off each confirmation: the time in which a command that was sent reaches the server."""
 _FORGOTTEN_AFTER_S = 300.0
 REPLACED_AFTER_S: Final = 10.0
-_ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge doctor"
+_ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge store status"
 QUORUM_ADVICE: Final = Text.of("Correct it on every sentinel: SENTINEL SET <service> quorum <number>")
 _FAILOVER = ("o_down", "failover_in_progress")
 

@@ -241,7 +241,7 @@ def find_problems(state: StoreState) -> tuple[StoreProblem, ...]:
 
 def _of_store(state: StoreState) -> Iterator[StoreProblem]:
     if state.fence and state.fence.reason:
-        text = Text.of("no majority of the sentinels confirms the primary: {reason}", reason=state.fence.reason)
+        text = Text.of("the primary is not confirmed: {reason}", reason=state.fence.reason)
         advice = Text.of("Work waits until a majority does. Start the sentinels that are away. See: edge store status")
         yield StoreProblem(ProblemKind.NO_MAJORITY, "store", text, advice)
 

@@ -11,7 +11,7 @@ from edge.access.instances import working_instances
 from edge.app.advice import connection_advice, gateway_advice
 from edge.config import RedisSettings
 from edge.features.admin.snapshot import leased_instances
-from edge.foundation.errors import EdgeError
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.text import Text, join_texts
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding, failing, ok, warning
@@ -20,9 +20,10 @@ from edge.store import components, equipment_memory
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.dedupe import MarkCounter
-from edge.store.observer import observer_of
+from edge.store.observer import observer_of, open_observer
 from edge.store.open_store import open_store
 from edge.store.runs import active_jobs
+from edge.store.sentinels import is_sentinel
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
 from edge.store.store_repair import StoreRepair, find_repairs
 from edge.store.store_state import ProblemKind, find_problems, lag_text
@@ -47,33 +48,56 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
             'Name a Redis server in [redis] url, or a directory: url = "embedded:/var/lib/microdcs-edge/store".',
         )
         return
-    async with open_store(settings, consumer=None) as store:
-        info: Mapping[str, str] = await store.execute("INFO")
-        at_work = len(await active_jobs(store))
-        jobs = Text.of("1 job at work") if at_work == 1 else Text.of("{count} jobs at work", count=at_work)
-        yield ok("store", join_texts(", ", (_server(info), jobs)))
-        there = sorted(await working_instances(store, await leased_instances(store)))
-        yield _gateways(there)
-        for id, known_component in (await components.load_all(store)).items():
-            if id in there and known_component.component.problems:
-                advice = Text.of(
-                    "Correct what it names. Its log: journalctl -u microdcs-edge, on {host}",
-                    host=known_component.component.host,
-                )
-                yield warning(Text.of("problems of {id}", id=id), known_component.component.problems, advice)
-        for gateway, report in (await equipment_memory.load_reports(store, there)).items():
-            for device in report.equipment if report else ():
-                yield _equipment(gateway, device)
-        async for finding in _servers(store):
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_store(settings, consumer=None))
+        except Unavailable:
+            async for finding in _servers_of_closed_store(settings):
+                yield finding
+            raise
+        async for finding in _examine_open_store(store, settings.url, limits):
             yield finding
-        yield await _durability(store, info)
-        for repair in await find_repairs(store, settings.url):
-            yield _repaired(repair)
-        state = await read_state(store, limits, MarkCounter(sys.maxsize))
-        yield _room(state.memory)
-        for finding in _counts(state.counts):
-            yield finding
-        yield await _speed(store)
+
+
+async def _servers_of_closed_store(settings: RedisSettings) -> AsyncIterator[HealthFinding]:
+    """Yield which servers behind Sentinel are the reason why the store cannot be opened; that needs no majority."""
+    if not is_sentinel(settings.url):
+        return
+    async with open_observer(settings) as observer:
+        state = await observer.read()
+    for problem in find_problems(state):
+        # The error of the store says it.
+        if problem.kind is not ProblemKind.NO_MAJORITY:
+            yield (failing if problem.kind in _FAILING else warning)(problem.subject, problem.found, problem.advice)
+
+
+async def _examine_open_store(store: Store, url: str, limits: CountLimits) -> AsyncIterator[HealthFinding]:
+    info: Mapping[str, str] = await store.execute("INFO")
+    at_work = len(await active_jobs(store))
+    jobs = Text.of("1 job at work") if at_work == 1 else Text.of("{count} jobs at work", count=at_work)
+    yield ok("store", join_texts(", ", (_server(info), jobs)))
+    there = sorted(await working_instances(store, await leased_instances(store)))
+    yield _gateways(there)
+    for id, known_component in (await components.load_all(store)).items():
+        if id in there and known_component.component.problems:
+            advice = Text.of(
+                "Correct what it names. Its log: journalctl -u microdcs-edge, on {host}",
+                host=known_component.component.host,
+            )
+            yield warning(Text.of("problems of {id}", id=id), known_component.component.problems, advice)
+    for gateway, report in (await equipment_memory.load_reports(store, there)).items():
+        for device in report.equipment if report else ():
+            yield _equipment(gateway, device)
+    async for finding in _servers(store):
+        yield finding
+    yield await _durability(store, info)
+    for repair in await find_repairs(store, url):
+        yield _repaired(repair)
+    state = await read_state(store, limits, MarkCounter(sys.maxsize))
+    yield _room(state.memory)
+    for finding in _counts(state.counts):
+        yield finding
+    yield await _speed(store)
 
 
 def _repaired(repair: StoreRepair) -> HealthFinding:

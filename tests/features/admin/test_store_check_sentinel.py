@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.features.admin.store_check import examine_store
-from edge.foundation.errors import SettingsError
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.model.finding import Level, PublicHealthFinding, public_form
 from edge.store.open_store import open_store
 from tests.store.sentinel_line import SERVICE, Line, open_line, until
@@ -29,6 +29,26 @@ async def test_silent_sentinel_is_a_warning(tmp_path: Path, unique: str) -> None
         findings = await examined(line, unique)
         line.sentinels[1].signal(signal.SIGCONT)
     assert findings[f"sentinel 127.0.0.1:{line.sentinels[1].port}"].level is Level.WARNING
+
+
+async def test_silent_sentinels_are_named_while_they_keep_the_store_closed(tmp_path: Path, unique: str) -> None:
+    """`edge doctor` named no server at all while no majority confirmed the primary."""
+    found = set()
+
+    async def examine(line: Line) -> None:
+        async for finding in examine_store(line.settings(unique)):
+            found.add((str(finding.subject), finding.level))
+
+    async with open_line(tmp_path) as line:
+        for sentinel in line.sentinels[:2]:
+            sentinel.signal(signal.SIGSTOP)
+        await line.nodes[1].kill()
+        with pytest.raises(Unavailable, match="the primary of the store is not confirmed"):
+            await examine(line)
+        for sentinel in line.sentinels[:2]:
+            sentinel.signal(signal.SIGCONT)
+    silent = {(f"sentinel 127.0.0.1:{sentinel.port}", Level.WARNING) for sentinel in line.sentinels[:2]}
+    assert found == silent | {(f"replica 127.0.0.1:{line.nodes[1].port}", Level.WARNING)}
 
 
 async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(tmp_path: Path, unique: str) -> None:
