@@ -209,3 +209,19 @@ async def test_line_continues_after_a_power_cut_of_all_machines(line: Line, plan
         await dark.cut_power()
     await asyncio.gather(*(machine.boot() for machine in line.machines))
     await finish_job(plant, "J-DARK")
+
+
+async def test_stores_with_zeros_at_their_ends_start_again_by_themselves(line: Line, plant: Plant) -> None:
+    """A power cut of all machines left zeros at the ends of both files, and the line stood until a person came."""
+    await start_job(plant, "J-ZEROS")
+    await asyncio.sleep(1.5)  # as above
+    for dark in line.machines:
+        await dark.cut_power()
+    for machine in line.machines[:2]:
+        files = (machine.root / f"var/lib/{STORE}/line/appendonlydir").glob("*.incr.aof")
+        with max(files, key=lambda file: file.stat().st_mtime_ns).open("ab") as file:
+            file.write(bytes(512))
+    await asyncio.gather(*(machine.boot() for machine in line.machines))
+    await finish_job(plant, "J-ZEROS")
+    for machine in line.machines[:2]:
+        assert "512 bytes cut off" in await machine.run(f"journalctl --unit {STORE}-server@line --boot --no-pager")
