@@ -246,8 +246,9 @@ class Health:
         try:
             state = await self._read_server()
         except Unavailable as error:
-            self.has_store = False
-            return join_texts("; ", (error.text, *troubles))
+            trouble = join_texts("; ", (error.text, *troubles))
+            self.problem_text, self.has_store = trouble, False
+            return trouble
         self._warnings.follow(state)
         self.memory, self.counts = state.memory, state.counts
         self._store.marks, self._store.marks_by_sender = state.counts.marks, state.counts.by_sender

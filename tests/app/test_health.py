@@ -182,6 +182,17 @@ async def test_unavailable_or_nearly_full_store_is_reported(tmp_path: Path) -> N
         assert (await looking.check()).startswith("Redis does not answer: ")
 
 
+async def test_absent_store_is_a_problem_of_the_gateway(tmp_path: Path) -> None:
+    """The pages showed "Redis does not answer" in green: without a store nothing counted as wrong."""
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        health = health_of(store)
+        await health.check()
+        assert health.problem_line == ""
+        await server.kill()
+        assert await health.check() == health.problem_line
+    assert health.problem_line.startswith("Redis does not answer: ")
+
+
 async def test_a_store_that_cannot_write_to_its_disk_is_reported(store: Store) -> None:
     async def refuses(store: Store, limits: CountLimits, counter: MarkCounter) -> ServerState:
         return msgspec.structs.replace(await read_state(store, limits, counter), can_write=False)
