@@ -108,7 +108,8 @@ async def _start(module: str) -> asyncio.subprocess.Process:
 
 
 async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
-    if process.stdin is None or process.stdout is None:
+    # Of a process that has ended uvloop has closed the pipe; to write to it would be a RuntimeError.
+    if process.stdin is None or process.stdout is None or process.stdin.is_closing():
         raise BrokenPipeError
     process.stdin.write(len(request).to_bytes(LENGTH_BYTES, "big") + request)
     await process.stdin.drain()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import uvloop
 
 from edge.app.recipe_process import LENGTH_BYTES, RecipeProcess, serve
 from edge.features.page.recipe_check import check_recipe
@@ -48,6 +49,23 @@ async def test_killed_process_is_reported_and_the_next_check_works(process: Reci
     with pytest.raises(Unavailable, match="has ended"):
         await check(process, LINEAR, ())
     assert not (await check(process, LINEAR, ())).faults
+
+
+def test_killed_process_is_replaced_under_the_loop_of_the_gateway(wait_until: WaitUntil) -> None:
+    """With uvloop each later check was a defect of this software, until the gateway was started again."""
+
+    async def run() -> None:
+        process = RecipeProcess(_CHECKS)
+        await check(process, LINEAR, ())
+        pid = pid_of(process)
+        os.kill(pid, signal.SIGKILL)
+        await wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60)
+        with pytest.raises(Unavailable, match="has ended"):
+            await check(process, LINEAR, ())
+        assert not (await check(process, LINEAR, ())).faults
+        await process.close()
+
+    uvloop.run(run())
 
 
 async def test_check_that_takes_too_long_is_ended() -> None:

@@ -176,7 +176,8 @@ class WorkerProcess:
 
 
 async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
-    if process.stdin is None:
+    # Of a process that has ended uvloop has closed the pipe; to write to it would be a RuntimeError.
+    if process.stdin is None or process.stdin.is_closing():
         raise EOFError("no pipe")
     process.stdin.write(msgspec.json.encode(message) + b"\n")
     await process.stdin.drain()

@@ -39,7 +39,8 @@ async def examine_apart(recipes: Sequence[Any]) -> list[ExaminedRecipe]:
     except TimeoutError:
         message = Text.of("the check of the recipe took more than {within_s:g} s", within_s=_WITHIN_S)
         raise Unavailable(message, _ADVICE) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RuntimeError) as error:
+        # The latter is what uvloop raises where the process has ended before it got its input.
         raise Unavailable("the process that checks recipes has ended", _ADVICE) from error
     finally:
         if process.returncode is None:
