@@ -181,6 +181,10 @@ def _answers() -> Iterator[str]:
     yield from (name for name in PAYLOADS if name.endswith(".answer") and not name.startswith("equipment."))
 
 
+def _events_of_features() -> Iterator[str]:
+    return (name for item in features() for name in item.payloads if not name.endswith((".call", ".answer")))
+
+
 _SCOPE: Final = "{topicPrefix}/{scope}"
 _EQUIPMENT: Final = "{equipmentPrefix}/{equipment}"
 _CHANNELS: Final[Mapping[str, _Channel]] = {
@@ -195,7 +199,7 @@ _CHANNELS: Final[Mapping[str, _Channel]] = {
         f"{_SCOPE}/events",
         "send",
         "One event for each transition of a job, change of its response, question to a person, and late result.",
-        ("ISA95JobOrderStatusEventType", "ResponseUpdate", "AwaitsPerson", "result_late"),
+        ("ISA95JobOrderStatusEventType", "ResponseUpdate", "AwaitsPerson", "result_late", *_events_of_features()),
     ),
     "data": _Channel(
         f"{_SCOPE}/data",

@@ -60,6 +60,9 @@ TRACES_METHOD_TYPE = "com.github.aschamberger.microdcs.traces.{}.v1"
 RESULTS_METHOD_TYPE = "com.github.aschamberger.microdcs.results.{}.v1"
 """The type of a call of the method of the archive, and of its answer."""
 
+PROMPT_TYPE = "com.github.aschamberger.microdcs.prompt.v1"
+"""The type of the event about a prompt that opened or ended."""
+
 PROMPT_METHOD_TYPE = "com.github.aschamberger.microdcs.prompt.{}.v1"
 """The type of a call of the method of prompts, and of its answer."""
 

@@ -95,6 +95,8 @@ class EquipmentEvents:
                 return given
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
+                if not _names_its_job(event) and (task := await self._take_elsewhere(event)) is not None:
+                    return task
                 if await self._discard(event, given):
                     return None
                 continue
@@ -115,6 +117,13 @@ class EquipmentEvents:
                     declined.add(job_id)
                 case Stale():  # the same event was decided elsewhere: its committed reply is read now
                     continue
+
+    async def _take_elsewhere(self, event: EquipmentEvent) -> Task | None:
+        """Return what an event that no job waits for was used for."""
+        for take in self._runs.event_takers:
+            if (task := await take(self._name, event)) is not None:
+                return task
+        return None
 
     def _log_ignored(self, event: EquipmentEvent, job_id: str, reason: str) -> None:
         key = f"{event.type_id} {reason}"

@@ -4,7 +4,8 @@ import asyncio
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 import structlog
@@ -30,6 +31,7 @@ from edge.station.decision import (
     NotAllowed,
     decide,
 )
+from edge.station.equipment import EquipmentEvent, Task
 from edge.store import jobs, locks, runs
 from edge.store.background import Isolated
 from edge.store.client import Store
@@ -233,6 +235,13 @@ def compiled(recipe: str) -> Net | RejectedRecipe:
     return compile_recipe(msgspec.json.decode(recipe))
 
 
+EventTaker: TypeAlias = Callable[[str, EquipmentEvent], Awaitable[Task | None]]
+"""Uses an event of the equipment with a name; returns what it was used for, None when it was not. Raises Unavailable.
+
+core.runs.event_takers.append(answers.take)
+"""
+
+
 class Runs:
     """Turns signals into committed decisions. Its cache is a copy that the guards of each commit check."""
 
@@ -254,6 +263,8 @@ class Runs:
         self.listeners: list[Callable[[Progress], None]] = []
         self.additions: list[Callable[[Decision], Commit]] = []
         """Each returns an addition to the commit of every decision."""
+        self.event_takers: list[EventTaker] = []
+        """Each may use an event that no job waits for."""
         self.mirrors: Callable[[], Mirrors] = lambda: NO_MIRRORS
         """Returns the copies of mirrored sets that decisions see."""
         self.clock = clock

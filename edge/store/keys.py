@@ -228,6 +228,12 @@ class Keys(Struct, frozen=True):
         OURS,
         "The ended jobs whose delivered result is kept until the MES confirms it, by their end",
     )
+    prompts = _key_of(
+        "hash",
+        "prompts:{scope}",
+        BACKLOG,
+        "The prompts of a scope whose opening or end is not published to the MES yet, by their ids",
+    )
     archive_gateway = _key_of(
         "string", "archive:gateway:{scope}", OURS, "The gateway that archives the jobs of a scope"
     )

@@ -9,7 +9,8 @@ from msgspec import Struct
 from edge.features.prompts.prompt import Prompt, PromptKind, kind_of, parse_prompt
 from edge.model.instant import Instant, rfc3339
 from edge.model.localized_text import choose_text, title_of
-from edge.sfc.run import ActionState, Association, Run
+from edge.sfc.identifiers import command_id
+from edge.sfc.run import ActionState, Association, PastAttempt, Run
 from edge.station.decision import LoadedJob
 
 _ID_LENGTH = 16
@@ -81,11 +82,14 @@ def in_order(prompts: Iterable[OpenPrompt]) -> tuple[OpenPrompt, ...]:
     return tuple(sorted(prompts, key=lambda prompt: (prompt.since, prompt.command_id)))
 
 
-def ended_attempt(loaded: LoadedJob, id_: str) -> Association | None:
-    """Return the latest attempt of an action whose prompt had an id; None when the run does not have it."""
-    for association in loaded.stored.run.associations.values():
-        if association.command_id and prompt_id(association.command_id) == id_:
-            return association
+def ended_attempt(loaded: LoadedJob, id_: str) -> Association | PastAttempt | None:
+    """Return the attempt of an action whose prompt had an id; None when the run does not have it."""
+    run = loaded.stored.run
+    attempts: tuple[Association | PastAttempt, ...] = (*run.associations.values(), *run.past.values())
+    for attempt in attempts:
+        command = command_id(run.job_id, run.run_id, attempt.action, attempt.attempt, reset=attempt.reset)
+        if attempt.attempt and prompt_id(command) == id_:
+            return attempt
     return None
 
 

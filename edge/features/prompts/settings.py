@@ -1,5 +1,6 @@
 """The settings of the kind `operator`, and `[prompts]`."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -25,7 +26,7 @@ class OperatorSettings(EquipmentSettings, frozen=True, kw_only=True):
 
 
 class PromptsSettings(FeatureSettings, frozen=True, kw_only=True):
-    """`[prompts]`: what prompts show."""
+    """`[prompts]`: what prompts show, and which events answer them."""
 
     pictures: Annotated[
         str,
@@ -34,6 +35,24 @@ class PromptsSettings(FeatureSettings, frozen=True, kw_only=True):
             extra={"expected": "the path of a directory"},
         ),
     ] = ""
+    buttons: Annotated[
+        tuple[str, ...],
+        Meta(description="Types of events that confirm the prompt of their scope, as of the buttons of a stack light."),
+    ] = ()
+    codes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Types of events whose code names a choice, or is the value to scan, such as those of a reader."
+        ),
+    ] = ()
+
+    def conflicts(self, settings: Settings) -> Iterator[str | Text]:
+        """Yield types that are given twice, or without people at the station."""
+        for type_id, times in Counter((*self.buttons, *self.codes)).items():
+            if times > 1:
+                yield Text.of("buttons, codes: {type_id} is given {times} times", type_id=type_id, times=times)
+        if (self.buttons or self.codes) and not operator_types(settings):
+            yield "buttons, codes: no equipment is of the kind operator"
 
 
 SECTIONS = {"prompts": Section(PromptsSettings, after="southbound")}

@@ -31,6 +31,7 @@ from edge.features.prompts.opcua.prompt_view import (
 )
 from edge.features.prompts.open_prompt import OpenPrompt, ended_attempt
 from edge.features.prompts.prompt import PromptKind
+from edge.features.prompts.prompt_changes import PromptWatch
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import language_for
@@ -148,31 +149,20 @@ class PromptFeed:
         self._active = active
         self._runs = runs
         self._waiting: asyncio.Queue[tuple[str, LoadedJob | None]] = asyncio.Queue()
-        self._shown: dict[str, frozenset[str]] = {}
-        """The ids of the prompts by their jobs, as last put into the queue."""
 
     async def run(self, _server: object) -> None:
         """Show all open prompts, then each change, until cancelled."""
-        self._active.listeners.append(self._note)
+        watch = PromptWatch(self._prompts, self._queue)
+        self._active.listeners.append(watch.note)
         try:
             for loaded in tuple(self._active.loaded.values()):
-                self._note(None, loaded)
+                watch.note(None, loaded)
             await restart_on_outage("OPC UA prompts", self._follow)
         finally:
-            self._active.listeners.remove(self._note)
+            self._active.listeners.remove(watch.note)
 
-    def _note(self, before: LoadedJob | None, now: LoadedJob | None) -> None:
-        """Queue a run whose prompts changed."""
-        loaded = now or before
-        if loaded is None:
-            return
-        job_id, prompts = loaded.job.job_id, self._prompts.of_job(now) if now else ()
-        states = frozenset(f"{prompt.id} {prompt.first}" for prompt in prompts)
-        if states != self._shown.get(job_id, frozenset()):
-            self._shown[job_id] = states
-            self._waiting.put_nowait((job_id, now))
-        if not states:
-            self._shown.pop(job_id, None)
+    def _queue(self, job_id: str, loaded: LoadedJob | None) -> None:
+        self._waiting.put_nowait((job_id, loaded))
 
     async def _follow(self) -> None:
         while True:
