@@ -1,20 +1,28 @@
 """The tutorial "Your first recipe" works with its files and commands as written."""
 
+import contextlib
 import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.servers import EDGE, Gateway, ended, wait_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "first-recipe.md"
 
 pytestmark = pytest.mark.slow
+
+
+def block(name: str) -> str:
+    """Return the only block with this name, such as `toml devices`."""
+    (found,) = blocks(re.escape(name))
+    return found
 
 
 def blocks(language: str) -> list[str]:
@@ -82,3 +90,49 @@ def test_tutorial_of_a_recipe_works_as_written(tutorial: Tutorial) -> None:
     shown = tutorial.output(look)
     assert shown.count("answer to tighten") == 2
     assert "85.2" in shown
+
+
+@contextlib.contextmanager
+def simulated(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a simulated device, and end it."""
+    process = subprocess.Popen([EDGE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin
+    assert process.stdout
+    try:
+        assert "accepts clients" in process.stdout.readline()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def test_scanner_and_tool_of_the_tutorial_work_as_written(tutorial: Tutorial) -> None:
+    recipe, devices = blocks("json")[0], block("toml devices")
+    by_hand = re.search(r'    \{"name": "tighten".*?\}\},\n', recipe, re.DOTALL)
+    assert by_hand
+    (tutorial.folder / "axle.json").write_text(recipe.replace(by_hand[0], block("json tool")))
+    wrench, reader = re.findall("^    edge (sim .*)$", PAGE.read_text(), re.MULTILINE)
+    ports = {port: str(free_port()) for port in re.findall(r"127\.0\.0\.1:([0-9]+)", devices)}
+    for port, free in ports.items():
+        devices, wrench, reader = (text.replace(port, free) for text in (devices, wrench, reader))
+    settings = tutorial.gateway.settings
+    settings.write_text(f"{settings.read_text()}\n{devices}")
+    with simulated(wrench.split()), simulated(reader.split()) as scanner:
+        tutorial.gateway.start()
+        tutorial.output(block("sh devices"))
+        assert scanner.stdin
+        scanner.stdin.write("S1235\n")
+        scanner.stdin.flush()
+        *answers, look = block("sh people").splitlines()
+        for answer in answers:
+            wait_for(lambda answer=answer: tutorial.run(answer).returncode == 0, answer)  # type: ignore[misc]
+        wait_for(
+            lambda: '"completed"' in tutorial.output("edge jobs show AXLE-0002 --json --settings edge.toml"), "end"
+        )
+        shown = tutorial.output(look)
+        history = tutorial.output("edge jobs history AXLE-0002 --settings edge.toml")
+    assert "S1235" in shown
+    assert "answer to scan 1 by scanner" in history
+    assert history.count("→ Tighten") == 2, history

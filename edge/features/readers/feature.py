@@ -10,6 +10,7 @@ FEATURE = Feature(
     ),
     prepare="edge.features.readers.service:prepare_readers",
     open="edge.features.readers.service:open_readers",
+    subcommands={"sim": {"reader": "edge.features.readers.simulated:reader"}},
     kinds={
         "reader": EquipmentKind(
             "edge.features.readers.settings:ReaderSettings", "edge.features.readers.equipment:open_reader"
