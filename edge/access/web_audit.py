@@ -15,7 +15,10 @@ _ANYBODY: Final = ""
 
 
 class WebCaller(Struct, frozen=True):
-    """The sender of a request. `session` is empty for a token and in the kiosk mode, `user` in the kiosk mode."""
+    """The sender of a request. `session` is empty for a token and in the kiosk mode, `user` in the kiosk mode.
+
+    `at_panel`: the request comes from a panel at the station.
+    """
 
     user: str
     role: Role
@@ -23,6 +26,7 @@ class WebCaller(Struct, frozen=True):
     languages: tuple[str, ...]
     session: str = ""
     client: str = ""
+    at_panel: bool = False
 
     @property
     def language(self) -> str:

@@ -100,7 +100,8 @@ class Api:
 
     async def _log_in(self, request: Request) -> Response:
         refuse_other_site(request)
-        key, caller = await log_in(self._services, request, await decoded(request, models.Login))
+        given, at_panel = await decoded(request, models.Login), self._callers.at_panel(request)
+        key, caller = await log_in(self._services, request, given, at_panel=at_panel)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
         response = json_response(identity(caller))
         set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
@@ -203,7 +204,9 @@ def _converted(body: bytes, kind: type[_T]) -> _T:
         return msgspec.convert(data | cut, kind)
 
 
-async def log_in(services: WebServices, request: Request, given: models.Login) -> tuple[str, WebCaller]:
+async def log_in(
+    services: WebServices, request: Request, given: models.Login, *, at_panel: bool
+) -> tuple[str, WebCaller]:
     """Check a login and open its session; return the key for the cookie. Raises Denied."""
     address, client = address_of(request), request.headers.get("user-agent", "")[:200]
     found = await services.users.log_in(Credentials(given.name, given.password + given.code.strip(), address))
@@ -212,8 +215,9 @@ async def log_in(services: WebServices, request: Request, given: models.Login) -
         advice = "Check them and the code; after some failures a login has to wait."
         raise Denied(401, "login_refused", "name, password or code is wrong.", advice)
     services.audit.logged_in(given.name, found, address, client)
-    key = services.sessions.open(given.name, found, address, client)
-    return key, WebCaller(given.name, found, address, languages_of(request), client=client)
+    idle_s = services.panels.idle_s if at_panel else None
+    key = services.sessions.open(given.name, found, address, client, idle_s)
+    return key, WebCaller(given.name, found, address, languages_of(request), client=client, at_panel=at_panel)
 
 
 def set_cookie(response: Response, name: str, key: str, *, is_tls: bool) -> None:

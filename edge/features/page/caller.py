@@ -3,14 +3,13 @@
 import base64
 import binascii
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
 from edge.access.localization import parse_languages
 from edge.access.login import Credentials, LoginRefusal, Users
 from edge.access.web_audit import WebCaller
-from edge.config.hosts import is_loopback
+from edge.features.page.panels import Panels, asks_this_host
 from edge.features.page.problems import Denied
 from edge.features.page.sessions import WebSessions
 from edge.foundation.rate_limit import RateLimit
@@ -21,7 +20,6 @@ LIVE_HEADER: Final = "x-live"
 LIVE: Final = "live"
 """The header and the parameter by which the page marks what it reads by itself."""
 
-_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _KIOSK_RATE: Final = 300
 _KIOSK_S: Final = 5.0
 
@@ -29,8 +27,9 @@ _KIOSK_S: Final = 5.0
 class Callers:
     """Authenticates requests by the settings, the sessions and the users of the gateway."""
 
-    def __init__(self, users: Users, sessions: WebSessions, *, is_kiosk: bool, is_tls: bool) -> None:
+    def __init__(self, users: Users, sessions: WebSessions, panels: Panels, *, is_kiosk: bool, is_tls: bool) -> None:
         self._users = users
+        self._panels = panels
         self._sessions = sessions
         self._is_kiosk = is_kiosk
         self._is_tls = is_tls
@@ -40,6 +39,10 @@ class Callers:
     def cookie(self) -> str:
         """The name of the cookie; on TLS browsers accept it from this host only."""
         return "__Host-edge-session" if self._is_tls else "edge-session"
+
+    def at_panel(self, request: Request) -> bool:
+        """Return whether a request comes from a panel of the station."""
+        return self._panels.has(address_of(request), request.headers)
 
     async def find(self, request: Request) -> WebCaller | None:
         """Return the caller of a request; None for a stranger.
@@ -55,12 +58,13 @@ class Callers:
         if session is not None:
             if not session.rate.try_acquire():
                 raise Denied(429, "too_many_requests", "this login sends too many requests.", "Wait a few seconds.")
-            address, languages = address_of(request), languages_of(request)
-            return WebCaller(session.user, session.role, address, languages, session.id, session.client)
-        if self._is_kiosk and is_kiosk(request):
+            address, languages, at_panel = address_of(request), languages_of(request), self.at_panel(request)
+            return WebCaller(session.user, session.role, address, languages, session.id, session.client, at_panel)
+        if self._is_kiosk and asks_this_host(address_of(request), request.headers):
             if not self._kiosk_rate.try_acquire():
                 raise Denied(429, "too_many_requests", "the kiosk sends too many requests.", "Wait a few seconds.")
-            return WebCaller("", Role.OBSERVER, address_of(request), languages_of(request))
+            at_panel = self.at_panel(request)
+            return WebCaller("", Role.OBSERVER, address_of(request), languages_of(request), at_panel=at_panel)
         return None
 
     async def _program(self, request: Request) -> WebCaller:
@@ -87,17 +91,6 @@ def refuse_other_site(request: Request) -> None:
     if not host or not is_ours:
         advice = "Use the page of the gateway itself; programs send a token and need no Origin."
         raise Denied(403, "other_site", "the request comes from another site.", advice)
-
-
-def is_kiosk(request: Request) -> bool:
-    """Return whether a browser on this host asks for this host by a loopback name, not over a proxy."""
-    if any(name in request.headers for name in _FORWARDED):
-        return False
-    try:
-        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-        return is_loopback(address_of(request)) and is_loopback(host)
-    except ValueError:
-        return False
 
 
 def address_of(request: Request) -> str:

@@ -220,12 +220,17 @@ PAGES: Final[Mapping[str, Render]] = {
     **{address: render for part in page_parts() for address, render in part.pages.items()},
 }
 """The pages by their address."""
-LINKS: Final = (
-    ("/", "station"),
-    ("/jobs", "jobs"),
-    ("/recipes", "recipes"),
-    *(link for part in page_parts() for link in part.links.items()),
-    ("/gateway", "gateway"),
+_FIRST: Final = ("/", "/jobs", "/alarms")
+"""What operators need stands first; the rest is behind *More* on a panel."""
+LINKS: Final = sorted(
+    (
+        ("/", "station"),
+        ("/jobs", "jobs"),
+        ("/recipes", "recipes"),
+        *(link for part in page_parts() for link in part.links.items()),
+        ("/gateway", "gateway"),
+    ),
+    key=lambda link: _FIRST.index(link[0]) if link[0] in _FIRST else len(_FIRST),
 )
 """What leads to pages from all others: addresses and keys of texts."""
 
@@ -243,6 +248,7 @@ class Pages:
         self._shared = shared
         self._callers = callers
         self._templates = templates()
+        self._panel_css = f":root {{ --target: {services.panels.target}px }}\n".encode() + _static("panel.css")
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages and of their files."""
@@ -253,7 +259,9 @@ class Pages:
         routes += [
             Route(f"/static/{path.name}", functools.partial(_file, path.read_bytes(), _MEDIA[path.suffix]))
             for path in sorted((_HERE / "static").iterdir())
+            if path.name != "panel.css"
         ]
+        routes.append(Route("/static/panel.css", functools.partial(_file, self._panel_css, "text/css")))
         return routes
 
     async def missing(self, request: Request) -> Response:
@@ -268,7 +276,7 @@ class Pages:
             if not is_live(request):
                 return await self._rendered(render, request, caller)
             # The page replaces its parts only, and those are the same for every person with this role.
-            key = request.scope["path"], request.scope["query_string"], caller.languages, caller.role
+            key = request.scope["path"], request.scope["query_string"], caller.languages, caller.role, caller.at_panel
             return await self._shared.get(
                 key, functools.partial(self._rendered, render, request, replace(caller, user=""))
             )
@@ -287,7 +295,7 @@ class Pages:
             refuse_other_site(request)
             given = await _form(request)
             login = Login(name=given.get("name", ""), password=given.get("password", ""), code=given.get("code", ""))
-            key, _ = await log_in(self._services, request, login)
+            key, _ = await log_in(self._services, request, login, at_panel=self._callers.at_panel(request))
         except Denied as error:
             is_refused, language = error.kind == "login_refused", language_for(languages_of(request))
             problem = labels(language)["login_refused"] if is_refused else error.text.in_language(language)
@@ -304,7 +312,8 @@ class Pages:
         except Denied as error:
             return await self._error(request, error)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
-        response = RedirectResponse("/login", 303)
+        # The station on a panel with kiosk, else the login.
+        response = RedirectResponse("/", 303)
         set_cookie(response, self._callers.cookie, "", is_tls=self._services.is_tls)
         return response
 
@@ -322,6 +331,9 @@ class Pages:
             language=language,
             gateway=self._services.gateway,
             path=request.scope["path"],
+            panel_css=_stamp("panel.css", self._panel_css),
+            at_panel=self._callers.at_panel(request),
+            panel_idle=self._services.panels.idle_s,
             caller=caller,
             roles=[role.name.lower() for role in Role if caller and role <= caller.role],
             may_control=caller is not None and caller.role >= Role.OPERATOR,
@@ -365,13 +377,15 @@ def templates() -> jinja2.Environment:
     }
     environment.globals |= {
         "version": __version__,
-        "LINKS": LINKS,
+        "FIRST_LINKS": LINKS[: len(_FIRST)],
+        "FURTHER_LINKS": LINKS[len(_FIRST) :],
         "HAS_ENDED": HAS_ENDED,
         "StartWait": StartWait,
-        "css": _stamp("page.css"),
-        "js": _stamp("page.js"),
-        "recipe_js": _stamp("recipe.js"),
-        "chart_js": _stamp("chart.js"),
+        "css": _stamp("page.css", _static("page.css")),
+        "js": _stamp("page.js", _static("page.js")),
+        "keypad_js": _stamp("keypad.js", _static("keypad.js")),
+        "recipe_js": _stamp("recipe.js", _static("recipe.js")),
+        "chart_js": _stamp("chart.js", _static("chart.js")),
     }
     for name in environment.list_templates():
         environment.get_template(name)
@@ -396,9 +410,13 @@ async def _file(content: bytes, media_type: str, _: Mapping[str, str]) -> Respon
     return Response(content, headers=headers, media_type=media_type)
 
 
-def _stamp(name: str) -> str:
+def _static(name: str) -> bytes:
+    return (_HERE / "static" / name).read_bytes()
+
+
+def _stamp(name: str, content: bytes) -> str:
     """Return the address of a file with a digest, so that browsers may keep it."""
-    return f"/static/{name}?{sha256((_HERE / 'static' / name).read_bytes()).hexdigest()[:12]}"
+    return f"/static/{name}?{sha256(content).hexdigest()[:12]}"
 
 
 def _part(text: str) -> str:

@@ -49,7 +49,9 @@ _PICTURE_INTERVAL_S = 0.02
 
 def build_app(services: WebServices) -> ASGIApp:
     """Return the application of a gateway."""
-    callers = Callers(services.users, services.sessions, is_kiosk=services.is_kiosk, is_tls=services.is_tls)
+    callers = Callers(
+        services.users, services.sessions, services.panels, is_kiosk=services.is_kiosk, is_tls=services.is_tls
+    )
     # Apart, so that no page waits for the rest after a picture.
     events = services.events
     shared_pages = SharedResults(lambda: events.changes, _PAGES_SHARE, lambda: _PAGE_INTERVAL_S * events.subscribers)

@@ -10,6 +10,7 @@ from edge.app.page_part import PageServices
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import Status
+from edge.features.page.panels import Panels
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.sessions import WebSessions
 from edge.model.certificate import PublicCertificate
@@ -62,6 +63,7 @@ class WebServices(PageServices, frozen=True):
     events: EventHub
     is_kiosk: bool
     is_tls: bool
+    panels: Panels
     tools: GatewayTools
     store_state: Callable[[], StoreState | None] = lambda: None
     """The last state of the servers of the store; None before the first reading."""

@@ -75,6 +75,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         clock=now_ms,
         is_kiosk=settings.section(WebSettings).kiosk == "on",
         is_tls=settings.section(WebSettings).is_tls,
+        panels=settings.section(WebSettings).panels,
         tools=gateway_tools(parts, page.settings_file, memory),
         store_state=lambda: parts.health.servers.state,
     )

@@ -32,6 +32,7 @@ class WebSession(Struct, frozen=True):
     since: int
     last_activity: int
     rate: RateLimit
+    idle_ms: int
 
 
 class WebSessions:
@@ -53,7 +54,7 @@ class WebSessions:
         who was removed: the session ends then.
         """
         self._clock = clock
-        self._idle_ms = idle_s * 1000
+        self._idle_s = idle_s
         self._longest_ms = longest_s * 1000
         self._role_of = role_of
         self._most = most
@@ -61,8 +62,11 @@ class WebSessions:
         self._most_requests = most_requests
         self._open: dict[str, WebSession] = {}
 
-    def open(self, user: str, role: Role, address: str, client: str) -> str:
-        """Open a session and return its key; the least active session ends when there would be too many."""
+    def open(self, user: str, role: Role, address: str, client: str, idle_s: int | None = None) -> str:
+        """Open a session and return its key; the least active session ends when there would be too many.
+
+        `idle_s` is the time of this session without activity, where it differs from that of others.
+        """
         self._expire()
         of_user = [web_session for web_session in self._open.values() if web_session.user == user]
         if len(of_user) >= self._most_of_user:
@@ -71,9 +75,9 @@ class WebSessions:
             self.end(min(self._open.values(), key=lambda web_session: web_session.last_activity).id)
         key, now = secrets.token_urlsafe(32), self._clock()
         id = _id_of(key)
-        self._open[id] = WebSession(
-            id, user, role, address, client[:_MOST_CHARACTERS], now, now, RateLimit(self._most_requests, _RATE_S)
-        )
+        rate = RateLimit(self._most_requests, _RATE_S)
+        idle_ms = (idle_s or self._idle_s) * 1000
+        self._open[id] = WebSession(id, user, role, address, client[:_MOST_CHARACTERS], now, now, rate, idle_ms)
         return key
 
     def find(self, key: str, *, is_activity: bool = True) -> WebSession | None:
@@ -131,7 +135,7 @@ class WebSessions:
 
     def _is_over(self, session: WebSession) -> bool:
         now = self._clock()
-        return now - session.last_activity > self._idle_ms or now - session.since > self._longest_ms
+        return now - session.last_activity > session.idle_ms or now - session.since > self._longest_ms
 
 
 def _id_of(key: str) -> str:

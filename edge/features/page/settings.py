@@ -1,6 +1,7 @@
 """`[web]`: the station page and its HTTP API."""
 
 from collections.abc import Iterator
+from ipaddress import ip_network
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -8,6 +9,7 @@ from msgspec import Meta
 
 from edge.config.hosts import is_loopback
 from edge.config.sections import FeatureSettings, Section, Settings
+from edge.features.page.panels import Panels, target_px
 from edge.foundation.text import Text
 
 _TLS = "tls://"
@@ -37,6 +39,27 @@ class WebSettings(FeatureSettings, frozen=True, kw_only=True):
     idle: Annotated[
         int, Meta(ge=60, le=86_400, description="Seconds without a request of the person after which a login ends.")
     ] = 900
+    panel: Annotated[
+        bool,
+        Meta(
+            description="`true`: the browsers at `panel_addresses` are panels at the station: targets for gloves, Stop "
+            "and Abort that are held, keys on the screen."
+        ),
+    ] = False
+    panel_addresses: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Addresses or networks of the panels, as in 192.0.2.7 or 192.0.2.0/28.",
+            extra={"expected": "a list of addresses or networks"},
+        ),
+    ] = ("127.0.0.1", "::1")
+    panel_density: Annotated[
+        int, Meta(ge=60, le=500, description="Pixels of the panel per inch: a target is 12 mm high and wide.")
+    ] = 133
+    panel_idle: Annotated[
+        int,
+        Meta(ge=1, le=1440, description="Minutes without a touch after which a panel logs out and shows the station."),
+    ] = 5
     max_connections: Annotated[
         int, Meta(ge=8, le=1000, description="Maximum number of connections; one address may have half of them.")
     ] = 400
@@ -58,6 +81,12 @@ class WebSettings(FeatureSettings, frozen=True, kw_only=True):
         return parts.hostname or "", parts.port or 0
 
     @property
+    def panels(self) -> Panels:
+        """The panels of the station. Raises ValueError for a text that is not an address or a network."""
+        networks = tuple(ip_network(text) for text in self.panel_addresses) if self.panel else ()
+        return Panels(networks, target_px(self.panel_density), self.panel_idle * 60)
+
+    @property
     def is_on(self) -> bool:
         """Whether the page is served."""
         return bool(self.listen)
@@ -74,6 +103,10 @@ class WebSettings(FeatureSettings, frozen=True, kw_only=True):
         except ValueError as error:
             yield Text.of("listen: {reason}", reason=error)
             return
+        try:
+            _ = self.panels
+        except ValueError as error:
+            yield Text.of("panel_addresses: {reason}", reason=error)
         if bool(self.cert_file) != bool(self.key_file):
             yield "cert_file, key_file: the one needs the other"
         if self.is_tls or not self.listen:

@@ -99,6 +99,49 @@ class Chromium:
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
+    async def tap(self, selector: str) -> None:
+        """Touch the middle of an element with one finger, and lift it."""
+        await self.touch(selector)
+        await self.lift()
+
+    async def touch(self, selector: str) -> None:
+        """Put one finger on the middle of an element."""
+        place = await self.place(selector)
+        await self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
+
+    async def lift(self) -> None:
+        """Lift every finger."""
+        await self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    async def click(self, selector: str) -> None:
+        """Click the middle of an element with the mouse."""
+        place = await self.place(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+
+    async def place(self, selector: str) -> dict[str, float]:
+        """Scroll to an element as a person does, and return its middle; something else must not cover it."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        await self.until(found)
+        await self.run(
+            f"(() => {{ const box = {found}.getBoundingClientRect(); if (box.top < 70 || box.bottom > innerHeight)"
+            f" {found}.scrollIntoView({{block: 'center'}}) }})()"
+        )
+        place: dict[str, float] = await self.run(
+            f"(() => {{ const box = {found}.getBoundingClientRect();"
+            " return {x: box.x + box.width / 2, y: box.y + box.height / 2} })()"
+        )
+        at = f"document.elementFromPoint({place['x']}, {place['y']})"
+        assert await self.run(f"{found}.contains({at}) || {at}?.contains({found})"), selector
+        return place
+
+    async def hold_key(self, key: str, until: str) -> None:
+        """Hold a key until an expression is true."""
+        code = {"Enter": 13, " ": 32}[key]
+        await self.call("Input.dispatchKeyEvent", type="rawKeyDown", key=key, windowsVirtualKeyCode=code)
+        await self.until(until)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
     async def type(self, text: str) -> None:
         """Type a text into the element that has the focus."""
         await self.call("Input.insertText", text=text)

@@ -21,6 +21,7 @@ from edge.config import GatewaySettings, Settings
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import Status
+from edge.features.page.panels import Panels
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
@@ -81,6 +82,7 @@ _STATUS = Status(
     maintenance=PublicMaintenance(on=False),
 )
 OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
+NO_PANELS = Panels()
 TRUSTED: list[str] = []
 _FINDING = HealthFinding(subject="store", level=Level.WARNING, found="<b>", advice="look")
 _LINE = LogLine(at="1970-01-01T00:00:00.000Z", level="info", text="job started <b>")
@@ -187,6 +189,7 @@ def services_of(
     is_kiosk: bool = False,
     is_tls: bool = False,
     most_requests: int = 300,
+    panels: Panels = NO_PANELS,
     ports: Mapping[str, object] = {},
 ) -> WebServices:
     """Return what the page of a plant works with; `ports` are those of features in addition to telemetry."""
@@ -210,6 +213,7 @@ def services_of(
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
         is_tls=is_tls,
+        panels=panels,
         tools=TOOLS,
         store_state=line,
     )

@@ -202,7 +202,8 @@ function follow() {
   for (const name of ["logout", "refused"]) {
     events.addEventListener(name, () => {
       leave();
-      if (name === "logout") location.assign("/login");
+      // The station of a kiosk, else the login.
+      if (name === "logout") location.assign("/");
       else followLater();
     });
   }
@@ -280,7 +281,7 @@ function confirmed(button) {
   return ask(dialog);
 }
 
-async function press(button) {
+async function press(button, isHeld = false) {
   if (button.dataset.send) {
     if (button.dataset.ask && !(await confirmed(button))) return;
     await send(button, button.dataset.send, JSON.parse(button.dataset.given));
@@ -294,7 +295,7 @@ async function press(button) {
     for (const address of given ? addresses : []) await send(button, address, { comment: given.comment });
     return;
   }
-  if (post && button.dataset.ask) {
+  if (post && button.dataset.ask && !isHeld) {
     const given = await confirmed(button);
     if (given) await send(button, post, { [button.dataset.field ?? "comment"]: given.comment });
   } else if (post) {
@@ -317,6 +318,89 @@ async function press(button) {
       await send(button, intervene, { ...JSON.parse(button.dataset.given), reason: given.reason });
     }
   }
+}
+
+// On a panel a job is stopped by a button that is held: a touch by mistake does nothing. A key holds it, too.
+const panel = matchMedia(document.getElementById("panel").media);
+const HOLD_MS = 1500;
+const HOLDING_KEYS = ["Enter", " "];
+let held = null;
+let holding = 0;
+
+function hold(button) {
+  if (held) return;
+  held = button;
+  pressed = true;
+  button.classList.add("holding");
+  holding = setTimeout(() => {
+    release();
+    press(button, true);
+  }, HOLD_MS);
+}
+
+function release() {
+  if (!held) return;
+  clearTimeout(holding);
+  held.classList.remove("holding");
+  held = null;
+  lift();
+}
+
+const heldBy = (event) => (panel.matches && event.target.closest?.("[data-hold]")) || null;
+
+addEventListener("pointerdown", (event) => {
+  const button = event.button === 0 && heldBy(event);
+  if (button) hold(button);
+});
+addEventListener("keydown", (event) => {
+  const button = HOLDING_KEYS.includes(event.key) && heldBy(event);
+  if (!button) return;
+  event.preventDefault();
+  if (!event.repeat) hold(button);
+});
+addEventListener("keyup", (event) => {
+  if (HOLDING_KEYS.includes(event.key) && heldBy(event)) event.preventDefault();
+  release();
+});
+for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, release);
+addEventListener("pointermove", (event) => {
+  // A finger that slides off the button does not mean it.
+  if (held && !held.contains(document.elementFromPoint(event.clientX, event.clientY))) release();
+});
+addEventListener("contextmenu", (event) => heldBy(event) && event.preventDefault());
+addEventListener(
+  "click",
+  (event) => {
+    // A click without a finger or a key, as of a screen reader, is asked about in the dialog.
+    if (heldBy(event) && event.detail > 0) event.stopPropagation();
+  },
+  true,
+);
+
+// Ends the login of a panel that is not touched, and shows the station.
+const idleMs = Number(document.body.dataset.idle ?? 0) * 1000;
+const REPORT_MS = 10_000;
+let touched = Date.now();
+let reported = touched;
+
+function touch() {
+  touched = Date.now();
+  if (touched - reported < REPORT_MS) return;
+  reported = touched;
+  // Reading and typing are activity, too: without a request the gateway would end the login.
+  fetch("/api/v1/me").catch(() => {});
+}
+
+async function leaveIdle() {
+  if (!idleMs || Date.now() - touched < idleMs) return;
+  touched = Date.now();
+  await fetch("/api/v1/session", { method: "DELETE" }).catch(() => {});
+  location.assign("/");
+}
+
+if (idleMs) {
+  for (const name of ["pointerdown", "keydown"]) addEventListener(name, touch, true);
+  setInterval(leaveIdle, 1000);
 }
 
 document.addEventListener("click", (event) => {
@@ -360,14 +444,14 @@ function typed(text, type) {
   }
 }
 
-for (const name of ["pointerup", "pointercancel"]) {
-  addEventListener(name, () => {
-    pressed = false;
-    // After the click that follows.
-    if (missed) setTimeout(refresh);
-    missed = false;
-  });
+function lift() {
+  pressed = false;
+  // After the click that follows.
+  if (missed) setTimeout(refresh);
+  missed = false;
 }
+
+for (const name of ["pointerup", "pointercancel"]) addEventListener(name, lift);
 addEventListener("pointerdown", (event) => {
   pressed = Boolean(event.target.closest?.("button, a, summary"));
 });
