@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from asyncua import Client, ua
 
-from edge.features.prompts.answering import PromptContext, Prompts
+from edge.features.prompts.answer import GivenAnswer
+from edge.features.prompts.answering import Person, PromptContext, Prompts
 from edge.features.prompts.opcua.prompt_feed import show_prompts
 from edge.foundation.task_group import background_task
 from edge.model.user import Role
@@ -215,3 +216,18 @@ async def test_texts_are_in_the_language_of_the_session(plant: Plant, context: P
             node = await client.get_node(server.condition()).get_child("0:ResponseOptionSet")
             options = await node.read_value()
     assert [option.Text for option in options] == ["Ja", "Defective"]
+
+
+async def test_first_of_two_people_is_an_event_of_its_own(plant: Plant, context: PromptContext) -> None:
+    async with prompt_server(plant, context) as server, alarm_client(server.endpoint) as client:
+        await monitored(client)
+        await ask(plant, "J1", prompt("confirm", second_person=True))
+        opened = await client.event(DialogState__Id=True)
+        for number, (name, is_open) in enumerate((("anna", True), ("bert", False))):
+            person = Person(name, Role.OPERATOR)
+            await server.prompts.answer(server.prompts.open[0].id, GivenAnswer(), person, "test", str(number))
+            event = await client.event(DialogState__Id=is_open)
+            assert event["EventId"] != opened["EventId"]
+            assert event["Retain"] is is_open
+            opened = event
+        assert event["ClientUserId"] == "anna and bert"
