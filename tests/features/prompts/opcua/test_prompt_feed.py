@@ -230,4 +230,4 @@ async def test_first_of_two_people_is_an_event_of_its_own(plant: Plant, context:
             assert event["EventId"] != opened["EventId"]
             assert event["Retain"] is is_open
             opened = event
-        assert event["ClientUserId"] == "anna and bert"
+        assert opened["ClientUserId"] == "anna and bert"
