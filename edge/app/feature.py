@@ -6,6 +6,7 @@ A declaration is data and imports nothing heavy: what runs is named as `module:n
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -43,6 +44,15 @@ class DocumentKind(Struct, frozen=True):
     """
 
 
+class FileFolder(Struct, frozen=True):
+    """A folder of files that a backup keeps; `pattern` matches those that belong to the gateway."""
+
+    path: Path
+    pattern: str = "*"
+    holds: str = ""
+    """What the files are, as people name it, such as "keys of administrators"."""
+
+
 def _always(_settings: Settings) -> bool:
     return True
 
@@ -67,8 +77,10 @@ class Feature(Struct, frozen=True):
     """Its sections of the settings: the location of a mapping of names to `Section`."""
     mirrors: str = ""
     """Returns the names of the mirrored sets that the settings have, for conditions of recipes."""
+    source_payloads: Mapping[str, str] = {}
+    """What it reads from MQTT sources, `[source.NAME] payload`: by payload, what yields the faults of such a source."""
     folders: str = ""
-    """Returns the folders that a backup keeps, by their names in it; what is in the store is kept in any case."""
+    """Returns each `FileFolder` that a backup keeps, by its name in it; what is in the store is kept in any case."""
     has_logins: bool = False
     """Whether people log in there while it is on."""
     payloads: Mapping[str, tuple[str, str]] = {}

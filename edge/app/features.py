@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from edge.app.feature import DocumentKind, Feature
+from edge.app.feature import DocumentKind, Feature, FileFolder
 from edge.config import SECTIONS, Section, Settings, load_settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
@@ -114,7 +114,12 @@ def mirrored_sets(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def folders_of(settings: Settings) -> Mapping[str, Path]:
+def source_payloads() -> Mapping[str, str]:
+    """Return what features read from MQTT sources: by payload the location of what yields the faults of a source."""
+    return {payload: where for feature in features() for payload, where in feature.source_payloads.items()}
+
+
+def folders_of(settings: Settings) -> Mapping[str, FileFolder]:
     """Return the folders of features that a backup keeps, by their names in it."""
     found = [pkgutil.resolve_name(feature.folders)(settings) for feature in features() if feature.folders]
     return {name: folder for folders in found for name, folder in folders.items()}

@@ -11,25 +11,23 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 from msgspec import Struct
 
+from edge.app.feature import FileFolder
 from edge.app.features import folders_of
 from edge.config import Settings
 from edge.opcua.application_certificate import SUFFIXES
-
-_PATTERNS = {"settings/conf.d": "*.toml", "fleet/keys": "*.jwk"}
-"""The files of a folder that belong to a gateway; all files of the other folders."""
 
 
 class GatewayFiles(Struct, frozen=True):
     """Paths of the files of a gateway: single files by their names in a backup, and folders."""
 
     files: Mapping[str, Path]
-    folders: Mapping[str, Path]
+    folders: Mapping[str, FileFolder]
 
     def of(self, name: str) -> Path | None:
         """Return the path of a member of a backup; None when it has none."""
         folder, _, last = name.rpartition("/")
         if folder in self.folders:
-            return self.folders[folder] / last
+            return self.folders[folder].path / last
         return self.files.get(name)
 
     def existing(self) -> Iterator[tuple[str, Path]]:
@@ -38,7 +36,7 @@ class GatewayFiles(Struct, frozen=True):
             if _is_file(path):
                 yield name, path
         for name, folder in self.folders.items():
-            for path in sorted(folder.glob(_PATTERNS.get(name, "*"))):
+            for path in sorted(folder.path.glob(folder.pattern)):
                 if not _is_file(path) or path.name.startswith(".") or path.name.endswith(REPLACED_SUFFIX):
                     continue
                 if not name.endswith("trusted") or _is_public(path):
@@ -85,17 +83,20 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
     }
     files |= {f"tls/{name}": path for name, path in settings.tls_files.items()}
     folders = {
-        "settings/conf.d": main.parent / "conf.d",
-        "settings/passwords": main.parent / "passwords",
-        "opcua/trusted": Path(settings.opcua.trusted),
-        "opcua/issuers.trusted": Path(settings.opcua.trusted) / "issuers",
+        "settings/conf.d": FileFolder(main.parent / "conf.d", "*.toml"),
+        "settings/passwords": FileFolder(main.parent / "passwords"),
+        "opcua/trusted": FileFolder(Path(settings.opcua.trusted)),
+        "opcua/issuers.trusted": FileFolder(Path(settings.opcua.trusted) / "issuers"),
         **folders_of(settings),
     }
     if settings.opcua.trusted_users:
         users = Path(settings.opcua.trusted_users)
-        folders |= {"opcua/users.trusted": users, "opcua/user_issuers.trusted": users / "issuers"}
+        folders |= {
+            "opcua/users.trusted": FileFolder(users),
+            "opcua/user_issuers.trusted": FileFolder(users / "issuers"),
+        }
     folders |= {
-        f"tls/southbound.{name}.trusted": Path(directory)
+        f"tls/southbound.{name}.trusted": FileFolder(Path(directory))
         for name, section in settings.southbound.items()
         if (directory := getattr(section, "trusted", ""))
     }

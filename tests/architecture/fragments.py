@@ -33,6 +33,7 @@ IDENTIFIERS: Final = frozenset(
             "heartbeat",
             "Redis",
             "boards",
+            "value",
             "mqtt",
             "mqtts",
             "Valkey",

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from edge import __version__
-from edge.app.features import gateway_settings
+from edge.app.feature import FileFolder
+from edge.app.features import folders_of, gateway_settings
 from edge.app.gateway_files import is_secret, locate_files, passwords_in
 from edge.config import Settings, main_file
 from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, write_archive
@@ -21,7 +22,7 @@ from edge.store.open_store import open_store
 
 STORE = "store.jsonl"
 
-_KINDS = {"settings": "settings", "opcua": "certificates", "tls": "certificates", "fleet": "keys of administrators"}
+_KINDS = {"settings": "settings", "opcua": "certificates", "tls": "certificates"}
 
 Progress = Callable[[str], None]
 """Receives one line of text for each stage of the work."""
@@ -43,7 +44,7 @@ async def back_up(
     """
     settings = gateway_settings(given, environ)
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
-    progress(_described_files(members, parts))
+    progress(_described_files(members, folders_of(settings), parts))
     if Part.STORE in parts and settings.redis.url == "embedded:":
         progress("store: left out, because it exists only within the process of the gateway")
     elif Part.STORE in parts:
@@ -76,9 +77,9 @@ def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dic
     return contents, members
 
 
-def _described_files(members: Mapping[str, Member], parts: Collection[Part]) -> str:
+def _described_files(members: Mapping[str, Member], folders: Mapping[str, FileFolder], parts: Collection[Part]) -> str:
     """Return what a backup holds apart from the store, and the secrets that are in it or left out."""
-    kinds = ", ".join(dict.fromkeys(map(_kind, members)))
+    kinds = ", ".join(dict.fromkeys(_kind(name, folders) for name in members))
     left_out = "" if Part.KEYS in parts else "; not saved: private keys, files of passwords/"
     paths = [Path(member.path) for member in members.values()]
     found = [f"{path.name}: {name}" for path in paths if path.suffix == ".toml" for name in passwords_in(path)]
@@ -86,7 +87,7 @@ def _described_files(members: Mapping[str, Member], parts: Collection[Part]) -> 
     return f"files: {len(members)} ({kinds}){left_out}{passwords}"
 
 
-def _kind(name: str) -> str:
+def _kind(name: str, folders: Mapping[str, FileFolder]) -> str:
     """Return what a member of a backup is, as people name it."""
     if name == "opcua/users":
         return "users with password hashes and second factors"
@@ -94,7 +95,8 @@ def _kind(name: str) -> str:
         return "files of passwords/"
     if is_secret(name):
         return "private keys"
-    return _KINDS[name.partition("/")[0]]
+    folder = folders.get(name.rpartition("/")[0])
+    return folder.holds if folder else _KINDS[name.partition("/")[0]]
 
 
 def _described(path: Path, content: bytes) -> Member:

@@ -14,6 +14,7 @@ import msgspec
 
 from edge.access.audit_trail import plan_append
 from edge.access.instances import working_instances
+from edge.app.feature import FileFolder
 from edge.app.features import gateway_settings
 from edge.app.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.config import Settings, main_file
@@ -183,7 +184,9 @@ def _plan(
     at = locate_files(settings, main)
     # The settings were read with temporary copies of these files.
     stood = {name: Path(members[name].path) for name in contents if name.startswith("tls/")}
-    folders = {folder: path.parent for name, path in stood.items() if (folder := name.rpartition("/")[0]) != "tls"}
+    folders = {
+        folder: FileFolder(path.parent) for name, path in stood.items() if (folder := name.rpartition("/")[0]) != "tls"
+    }
     at = GatewayFiles({**at.files, **stood}, {**at.folders, **folders})
     allowed = tuple(_allowed(main, environ))
     files = {}
@@ -215,7 +218,7 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     with contextlib.suppress(SettingsError):  # absent or invalid settings here: the restore corrects them
         here = locate_files(gateway_settings(main, environ), main)
         yield from here.files.values()
-        yield from here.folders.values()
+        yield from (folder.path for folder in here.folders.values())
 
 
 def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str, str]) -> Settings:

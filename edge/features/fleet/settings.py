@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from edge.app.feature import FileFolder
 from edge.config.sections import FeatureSettings, Section, Settings, Topic
 from edge.foundation.text import Text
 
@@ -129,6 +130,7 @@ def is_command(command: str, allowed: str) -> bool:
     return command == allowed or command.startswith(f"{allowed} ")
 
 
-def key_folders(settings: Settings) -> Mapping[str, Path]:
+def key_folders(settings: Settings) -> Mapping[str, FileFolder]:
     """Return the folder of the public keys by its name in a backup."""
-    return {"fleet/keys": Path(settings.section(FleetSettings).keys)}
+    keys = Path(settings.section(FleetSettings).keys)
+    return {"fleet/keys": FileFolder(keys, "*.jwk", "keys of administrators")}

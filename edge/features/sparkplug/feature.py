@@ -13,6 +13,7 @@ def _is_on(settings: Settings) -> bool:
 FEATURE = Feature(
     "sparkplug",
     sections="edge.features.sparkplug.settings:SECTIONS",
+    source_payloads={"sparkplug": "edge.features.sparkplug.settings:source_faults"},
     brokers="edge.features.sparkplug.checks:brokers",
     is_on=_is_on,
     needs=("telemetry",),

@@ -1,11 +1,13 @@
 """`[sparkplug]`: the station as an edge node of Sparkplug B."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from msgspec import Meta
 
+from edge.app.feature_ports import SourceKeys
 from edge.config.hosts import broker_conflicts
 from edge.config.sections import FeatureSettings, Section, Settings
 from edge.foundation.text import Text
@@ -15,6 +17,8 @@ _Id = Annotated[
 ]
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
 _MAX_FURTHER: Final = 4
+_SOURCE_TOPIC: Final = re.compile(r"spBv1\.0/(#|[^/#]+/(#|\+/(#|[^/#]+/#)))$")
+"""Topic filters that take births, data and deaths of edge nodes together."""
 
 
 class SparkplugSettings(FeatureSettings, frozen=True, kw_only=True):
@@ -82,6 +86,20 @@ class SparkplugSettings(FeatureSettings, frozen=True, kw_only=True):
 
 
 SECTIONS = {"sparkplug": Section(SparkplugSettings, after="mirror")}
+
+
+def source_faults(source: SourceKeys) -> Iterator[str | Text]:
+    """Yield what does not suit a source of samples whose payload is Sparkplug B, as `key: fault`."""
+    if not _SOURCE_TOPIC.match(source.topic):
+        yield "topic: for Sparkplug B all messages of edge nodes, as in spBv1.0/GROUP/+/NODE/#"
+    if source.encoding != "auto":
+        yield "encoding: leave it out, because Sparkplug B has its own"
+    if source.device or source.carrier:
+        yield "device: leave it out, and carrier: they are for single values"
+    if source.pointer:
+        yield "pointer: leave it out, because a metric of Sparkplug B is a value"
+    if "{metric}" not in source.tag and "{topic}" not in source.tag:
+        yield "tag: needs {metric} or {topic}, because a device of Sparkplug B has many metrics"
 
 
 def _url_faults(urls: tuple[str, ...], *, is_encrypted: bool) -> Iterator[str | Text]:

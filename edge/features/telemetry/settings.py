@@ -1,11 +1,12 @@
 """`[telemetry]` and `[source.<name>]`: rules, and where samples come from."""
 
-import re
+import pkgutil
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from edge.app.features import source_payloads
 from edge.config.sections import FeatureSettings, Section, Settings, TopicFilter
 from edge.foundation.text import Text
 
@@ -97,10 +98,6 @@ _Pointer = Annotated[
 ]
 
 
-_SPARKPLUG_TOPIC: Final = re.compile(r"spBv1\.0/(#|[^/#]+/(#|\+/(#|[^/#]+/#)))$")
-"""Topic filters that take births, data and deaths of edge nodes together."""
-
-
 class SourceSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[source.<name>]`: a source of samples; each kind adds its own keys."""
 
@@ -140,15 +137,18 @@ class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
     kind: Annotated[Literal["mqtt"], Meta(description="Where the samples come from.")] = "mqtt"
     topic: Annotated[TopicFilter, Meta(description="Topic filter of the samples.")]
     payload: Annotated[
-        Literal["value", "sparkplug"],
-        Meta(description="`value` is one value in an `encoding`; `sparkplug` is Sparkplug B: births, data and deaths."),
+        str,
+        Meta(
+            description="`value` is one value in an `encoding`; each other one is read by a feature.",
+            extra={"expected": "value, or a payload that a feature reads"},
+        ),
     ] = "value"
     pointer: _Pointer = ""
     tag: Annotated[
         str,
         Meta(
-            description="Name of the tag; `{topic}` is the topic with dots for slashes, `{1}` its first level. For "
-            "`sparkplug` also `{group}`, `{node}`, `{device}` and `{metric}`, of which `{topic}` is all.",
+            description="Name of the tag; `{topic}` is the topic with dots for slashes, `{1}` its first level. The "
+            "payload of a feature has further names.",
             min_length=1,
         ),
     ] = "{topic}"
@@ -157,20 +157,17 @@ class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
     )
 
     def conflicts(self, settings: Settings) -> Iterator[str | Text]:
-        """Yield a missing broker, and what does not suit Sparkplug B."""
+        """Yield a missing broker, a payload that nothing reads, and what does not suit a payload."""
         if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
-        if self.payload == "sparkplug":
-            if not _SPARKPLUG_TOPIC.match(self.topic):
-                yield "topic: for Sparkplug B all messages of edge nodes, as in spBv1.0/GROUP/+/NODE/#"
-            if self.encoding != "auto":
-                yield "encoding: leave it out, because Sparkplug B has its own"
-            if self.device or self.carrier:
-                yield "device: leave it out, and carrier: they are for single values"
-            if self.pointer:
-                yield "pointer: leave it out, because a metric of Sparkplug B is a value"
-            if "{metric}" not in self.tag and "{topic}" not in self.tag:
-                yield "tag: needs {metric} or {topic}, because a device of Sparkplug B has many metrics"
+        if self.payload == "value":
+            return
+        readers = source_payloads()
+        if self.payload in readers:
+            yield from pkgutil.resolve_name(readers[self.payload])(self)
+        else:
+            choices = Text.of("one of {choices}", choices=", ".join(("value", *readers)))
+            yield Text.of("payload: expected {expected}, got {given!r}", expected=choices, given=self.payload)
 
 
 class RedisSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):

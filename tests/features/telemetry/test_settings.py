@@ -14,7 +14,6 @@ from edge.features.telemetry.settings import MqttSourceSettings, SourceSettings,
 from edge.foundation.errors import SettingsError
 
 PAGES = sorted((Path(__file__).parents[3] / "docs" / "how-to").glob("samples-*.md"))
-SPARKPLUG = "[source.plc]\npayload = 'sparkplug'\n"
 
 
 def test_sources_are_read_by_name_from_file_and_environment(tmp_path: Path) -> None:
@@ -35,10 +34,10 @@ def test_sources_are_read_by_name_from_file_and_environment(tmp_path: Path) -> N
         ("[source.oven]\ntopic = 'a'\npointer = 'x'", "source.oven.pointer: expected a JSON Pointer"),
         ("[source.'a/b']\ntopic = 'a'", "source.a/b: expected a name"),
         ("mqtt.url = ''\nsource.oven.topic = 'a'", "source.oven.url: needed, because mqtt.url is empty"),
-        (SPARKPLUG + "topic = 'spBv1.0/line/DDATA/plc/#'", "source.plc.topic: for Sparkplug B all messages"),
-        (SPARKPLUG + "topic = 'spBv1.0/line/+/plc/press'", "source.plc.topic: for Sparkplug B all messages"),
-        (SPARKPLUG + "topic = 'spBv1.0/#'\npointer = '/v'", "source.plc.pointer: leave it out"),
-        (SPARKPLUG + "topic = 'spBv1.0/#'\ntag = '{device}'", "source.plc.tag: needs {metric} or {topic}"),
+        (
+            "[source.plc]\ntopic = 'a'\npayload = 'morse'",
+            "source.plc.payload: expected one of value",
+        ),
         ("telemetry.rules = '/no/such/file'", "telemetry.rules: there is no file"),
     ],
 )
