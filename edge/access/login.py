@@ -363,6 +363,6 @@ def _phc(content: bytes) -> str:
 
 def _is_right(user: User, password: str) -> bool:
     # A gateway without passwords, such as one with a kiosk only, does not need it.
-    from edge.access.passwords import is_password  # noqa: PLC0415
+    from edge.access.password_hash import is_password  # noqa: PLC0415
 
     return is_password(password, user.password_hash)

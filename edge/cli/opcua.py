@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec import structs
 from msgspec.structs import replace
 
-from edge.access.passwords import hash_password
+from edge.access.password_hash import hash_password
 from edge.access.users import User, read_users, write_user
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import OpenGroup

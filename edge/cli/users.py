@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from edge.access.passwords import hash_password
+from edge.access.password_hash import hash_password
 from edge.access.sessions import request_end
 from edge.access.users import (
     NAME,

@@ -19,7 +19,7 @@ from edge.access.login import (
     keys_of_login,
     login_throttle,
 )
-from edge.access.passwords import hash_password
+from edge.access.password_hash import hash_password
 from edge.access.users import NAME, User, read_users, write_user
 from edge.foundation.rate_limit import FailureThrottle
 from edge.model.user import Role

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from edge.access.passwords import hash_password
+from edge.access.password_hash import hash_password
 from edge.access.users import User, write_user
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task

@@ -1,6 +1,6 @@
 """A password has one of many hashes, and only the right one has it."""
 
-from edge.access.passwords import hash_password, is_password
+from edge.access.password_hash import hash_password, is_password
 from tests.passwords import CHEAP_HASH, PASSWORD
 
 
