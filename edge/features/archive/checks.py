@@ -1,10 +1,10 @@
 """Examines the archive: its directory can be written, its disk has room, its file is whole."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+from edge.app.directory_check import FilledDirectory, find_obstacle, room_in
 from edge.app.service_user import may_write
 from edge.config import Settings, password_of
 from edge.features.archive.database import ArchiveFault, reading
@@ -14,7 +14,6 @@ from edge.model.finding import Examination, HealthFinding, failing, ok, warning
 
 SUBJECT = "archive"
 PLANT = "archive of the plant"
-_MIB = 1 << 20
 
 
 async def examine_archive(
@@ -26,47 +25,27 @@ async def examine_archive(
 
 
 def _finding(settings: ArchiveSettings, may_write: Callable[[Path], bool]) -> HealthFinding:
-    directory = Path(settings.directory)
-    present = next(parent for parent in (directory, *directory.parents) if parent.exists())
-    if not present.is_dir():
-        return failing(
-            SUBJECT,
-            Text.of("{present} is not a directory", present=present),
-            "Remove it, or change [archive] directory.",
-        )
-    if not may_write(present):
-        advice = Text.of(
-            "Create it for the service: install -d -o microdcs-edge -m 750 {directory}", directory=directory
-        )
-        return failing(
-            SUBJECT, Text.of("the gateway may not write {present}: results are not archived", present=present), advice
-        )
-    damaged = sorted(directory.glob("results-damaged-*.sqlite"))
+    directory = FilledDirectory(
+        SUBJECT,
+        Path(settings.directory),
+        settings.max_bytes,
+        Text.of("results are not archived"),
+        Text.of("on a full one results wait in the store"),
+    )
+    if obstacle := find_obstacle(directory, may_write):
+        return obstacle
+    damaged = sorted(directory.path.glob("results-damaged-*.sqlite"))
     if damaged:
         advice = Text.of(
             "Save what can be read: sqlite3 {damaged} .recover; then remove the file.", damaged=damaged[-1]
         )
         return warning(SUBJECT, Text.of("a damaged archive was set aside: {damaged}", damaged=damaged[-1]), advice)
     size = settings.file.stat().st_size if settings.file.exists() else 0
-    free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - size)
     try:
         jobs = _count(settings.file) if size else 0
     except ArchiveFault as fault:
         return failing(SUBJECT, fault.text, "Check the disk; the gateway sets a damaged file aside.")
-    found = Text.of(
-        "{jobs:,} jobs, {used} of {max_bytes} MiB, {free} MiB free",
-        jobs=jobs,
-        used=size // _MIB,
-        max_bytes=settings.max_bytes // _MIB,
-        free=free // _MIB,
-    )
-    if free < wanted:
-        return warning(
-            SUBJECT,
-            Text.of("{found}: less than max_bytes", found=found),
-            "Lower [archive] max_bytes, or choose a larger disk: on a full one results wait in the store.",
-        )
-    return ok(SUBJECT, Text.of("{file}: {found}", file=settings.file, found=found))
+    return room_in(directory, settings.file, Text.of("{jobs:,} jobs", jobs=jobs), size)
 
 
 def _count(file: Path) -> int:

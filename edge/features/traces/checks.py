@@ -1,19 +1,18 @@
 """Examines the directory of traces: it exists, can be written, and its disk has room for its limit."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from edge.app.directory_check import FilledDirectory, find_obstacle, room_in
 from edge.app.service_user import may_write
 from edge.config import Settings
 from edge.features.traces.settings import TracesSettings
 from edge.foundation.text import Text
-from edge.model.finding import Examination, HealthFinding, failing, ok, warning
+from edge.model.finding import Examination, HealthFinding
 
 SUBJECT = "traces"
-_MIB = 1 << 20
 
 
 async def examine_traces(
@@ -25,37 +24,14 @@ async def examine_traces(
 
 
 def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> HealthFinding:
-    directory = Path(settings.directory)
-    present = next(parent for parent in (directory, *directory.parents) if parent.exists())
-    if not present.is_dir():
-        return failing(
-            SUBJECT,
-            Text.of("{present} is not a directory", present=present),
-            "Remove it, or change [traces] directory.",
-        )
-    if not may_write(present):
-        advice = Text.of(
-            "Create it for the service: install -d -o microdcs-edge -m 750 {directory}", directory=directory
-        )
-        return failing(
-            SUBJECT, Text.of("the gateway may not write {present}: traces are lost", present=present), advice
-        )
-    sizes = list(_sizes(directory)) if directory.is_dir() else []
-    free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - sum(sizes))
-    found = Text.of(
-        "{count} files, {used} of {max_bytes} MiB, {free} MiB free",
-        count=len(sizes),
-        used=sum(sizes) // _MIB,
-        max_bytes=settings.max_bytes // _MIB,
-        free=free // _MIB,
+    path = Path(settings.directory)
+    directory = FilledDirectory(
+        SUBJECT, path, settings.max_bytes, Text.of("traces are lost"), Text.of("a full one loses traces")
     )
-    if free < wanted:
-        return warning(
-            SUBJECT,
-            Text.of("{found}: less than max_bytes", found=found),
-            "Lower [traces] max_bytes, or choose a larger disk: a full one loses traces.",
-        )
-    return ok(SUBJECT, Text.of("{directory}: {found}", directory=directory, found=found))
+    if obstacle := find_obstacle(directory, may_write):
+        return obstacle
+    sizes = list(_sizes(path)) if path.is_dir() else []
+    return room_in(directory, path, Text.of("{count} files", count=len(sizes)), sum(sizes))
 
 
 def _sizes(directory: Path) -> Iterator[int]:

@@ -32,7 +32,7 @@ SOURCE = "[source.plc]\npayload = 'sparkplug'\n"
         ("topic = 'spBv1.0/#'\ntag = '{device}'", "source.plc.tag: needs {metric} or {topic}"),
     ],
 )
-def test_what_does_not_suit_sparkplug_is_reported(keys: str, problem: str, tmp_path: Path) -> None:
+def test_source_that_does_not_suit_sparkplug_is_reported(keys: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SOURCE + keys)
     with pytest.raises(SettingsError) as caught:
