@@ -3,11 +3,11 @@
 import importlib
 import os
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -74,6 +74,16 @@ def subcommands(noun: str) -> Mapping[str, str]:
 def command_options(command: str) -> Sequence[str]:
     """Return the location of each option that features add to a command of the core, such as `jobs results`."""
     return [feature.options[command] for feature in features() if command in feature.options]
+
+
+Simulate: TypeAlias = Callable[[object, object], Mapping[str, Any]]
+"""Returns the trace of a recipe with a script, as `edge simulate --json`; raises EdgeError for an invalid script."""
+
+
+def simulation() -> Simulate | None:
+    """Return what simulates recipes; None where no feature does."""
+    locations = [feature.simulation for feature in features() if feature.simulation]
+    return pkgutil.resolve_name(locations[0]) if locations else None
 
 
 def recipe_checks() -> "Sequence[RecipeCheck]":

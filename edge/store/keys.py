@@ -452,6 +452,7 @@ class Keys(Struct, frozen=True):
     recipe_draft = _key_of(
         "hash", "recipe:draft:{id}", DRAFT, "A draft of a recipe, with the text of each version that can be undone"
     )
+    recipe_tests = _key("hash", "recipe:tests", PERMANENT, "The tests of recipes, by their ids")
     workmaster_list = _key_of(
         "set", "workmaster:list:{scope}", PERMANENT, "The ids of the work masters that a scope may run"
     )

@@ -25,6 +25,7 @@ EXECUTED = {
     "docs/how-to/install.md": "tests/outside/test_page_commands.py",
     "docs/how-to/locks.md": "tests/outside/test_page_commands.py",
     "docs/how-to/check-a-recipe.md": "tests/features/recipes/cli/test_check.py",
+    "docs/how-to/test-a-recipe.md": "tests/features/recipes/cli/test_test.py",
     "docs/how-to/release-a-recipe.md": "tests/features/recipes/cli/test_revisions.py",
     "docs/how-to/maintenance.md": "tests/outside/test_page_commands.py",
     "docs/how-to/monitoring.md": "tests/outside/test_page_commands.py",

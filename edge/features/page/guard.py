@@ -11,8 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 logger = structlog.get_logger(__name__)
 
 MOST_BODY_BYTES: Final = 64 * 1024
-LARGE_BODIES: Final = ("/api/v1/recipes/check", "/api/v1/recipes/simulate", "/api/v1/recipe-drafts")
-"""The beginnings of paths that take recipes, as JSON or as a text within JSON."""
+LARGE_BODIES: Final = (
+    "/api/v1/recipes/check",
+    "/api/v1/recipes/simulate",
+    "/api/v1/recipe-drafts",
+    "/api/v1/recipe-tests",
+)
+"""The beginning of paths that take recipes, as JSON or as a text within JSON."""
 _RECIPE_FACTOR: Final = 8
 """How much more than others such a body may have."""
 MOST_HEAD_BYTES: Final = 16 * 1024

@@ -45,6 +45,7 @@ _STATUS: Final = {
     "duplicate": 409,
     "draft_changed": 409,
     "revision_changed": 409,
+    "tests_failed": 409,
     "impossible_edit": 409,
     "no_request": 409,
     "same_person": 409,

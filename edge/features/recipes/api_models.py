@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import MOST_BYTES, RecipeDraft
+from edge.features.recipes.recipe_tests import RecipeTest
 from edge.features.recipes.revisions import RevisionLine
 from edge.features.recipes.workbench_requests import RecipeProblem
 from edge.model.instant import rfc3339
@@ -124,6 +125,18 @@ class DraftDetail(Struct, frozen=True, kw_only=True):
     problems: tuple[RecipeProblem, ...]
     warnings: tuple[str, ...]
     chart: str
+
+
+class RecipeTestList(Struct, frozen=True, kw_only=True):
+    """The tests of recipes, by their ids."""
+
+    tests: tuple[RecipeTest, ...]
+
+
+class RecipeTestName(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The id of a test."""
+
+    id: _Id
 
 
 class ReleaseResult(Struct, frozen=True, kw_only=True):

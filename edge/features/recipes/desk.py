@@ -22,6 +22,7 @@ from edge.features.recipes.drafts import (
     plan_save,
     plan_step,
 )
+from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.revisions import RecipeRevision, load_released_mark, load_revision
 from edge.features.recipes.settings import RecipesSettings
 from edge.features.recipes.workbench_requests import (
@@ -31,7 +32,9 @@ from edge.features.recipes.workbench_requests import (
     DraftView,
     EditText,
     RecipeComparison,
+    RecipeTestReport,
     Request,
+    RunTests,
     ViewText,
     text_of,
 )
@@ -176,6 +179,11 @@ class Desk:
     async def check(self, draft: RecipeDraft, language: str) -> DraftCheck:
         """Return what a check finds in a draft."""
         return await self.ask(CheckText(await self.text(draft), language), DraftCheck)
+
+    async def test(self, work_master_id: str, text: str, language: str) -> RecipeTestReport:
+        """Return the results of the tests of a Work Master with a text. Raises Refused when it is not JSON."""
+        tests = tuple(await load_tests(self.store, work_master_id))
+        return await self.ask(RunTests(text, tests, language), RecipeTestReport)
 
     async def compare(self, old: str, new: str, language: str) -> RecipeComparison:
         """Return what differs between two texts. Raises Refused when one cannot be read."""

@@ -1,10 +1,13 @@
 """Recipes: checked, edited, tested, released."""
 
-from edge.app.feature import Feature, Noun
+from edge.app.feature import DocumentKind, Feature, Noun
 
 FEATURE = Feature(
     "recipes",
     sections="edge.features.recipes.settings:SECTIONS",
+    schemas={"recipe-tests": "edge.features.recipes.recipe_tests:recipe_tests_schema"},
+    settings_kinds={"recipetest": "edge.features.recipes.recipe_tests:RECIPE_TEST_SETTING"},
+    documents={"recipetest": DocumentKind("recipe-tests", lambda keys: keys.recipe_tests())},
     work_master_record="edge.features.recipes.revisions:plan_revisions",
     page="edge.features.recipes.page:PAGE",
     open="edge.features.recipes.service:open_recipes",

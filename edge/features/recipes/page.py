@@ -3,21 +3,31 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
+from edge.app.features import settings_kinds
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PagePart, PageServices, Svg
 from edge.features.recipes import api_models as models
 from edge.features.recipes.api_models import public_draft, public_revision
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
+from edge.features.recipes.recipe_tests import RecipeTest, load_tests
 from edge.features.recipes.release import Release, confirm_release, release_draft, roll_back
 from edge.features.recipes.revisions import load_released, load_revisions
-from edge.features.recipes.workbench_requests import DraftCheck, DraftView, RecipeComparison, ViewText, text_of
+from edge.features.recipes.workbench_requests import (
+    DraftCheck,
+    DraftView,
+    RecipeComparison,
+    RecipeTestReport,
+    ViewText,
+    text_of,
+)
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.recipe import is_recipe_schema
 from edge.model.user import Role
-from edge.station.settings import SettingSource
+from edge.station.settings import SettingsMethod, SettingSource, StationSettings
 from edge.store.resources import load_work_masters
 
 _MOST_DIGITS: Final = 9
@@ -219,6 +229,37 @@ async def _check(services: PageServices, call: ApiCall) -> DraftCheck:
     return await desk.check(await desk.draft(call.path["draft"]), call.caller.language)
 
 
+async def _draft_tests(services: PageServices, call: ApiCall) -> RecipeTestReport:
+    desk = desk_of(services)
+    draft = await desk.draft(call.path["draft"])
+    return await desk.test(draft.work_master, await desk.text(draft), call.caller.language)
+
+
+async def _tests(services: PageServices, call: ApiCall) -> models.RecipeTestList:
+    tests = await load_tests(services.store, call.query.get("work_master", ""))
+    return models.RecipeTestList(tests=tuple(tests))
+
+
+def _change_test(method: SettingsMethod) -> Execute:
+    """Return the operation that stores or deletes a test."""
+
+    async def execute(services: PageServices, call: ApiCall) -> models.RecipeTestList:
+        body = msgspec.to_builtins(call.body)
+        settings = StationSettings(services.store, settings_kinds())
+        action = f"recipes test {method.value.lower()}"
+        try:
+            await settings.apply("", "recipetest", method, [body])
+        except Refused as refusal:
+            services.audit.called(call.caller, action, body["id"], "", refusal.message)
+            raise
+        services.audit.called(call.caller, action, body["id"], "")
+        services.notify("recipes")
+        tests = await load_tests(services.store, body.get("work_master", ""))
+        return models.RecipeTestList(tests=tuple(tests))
+
+    return execute
+
+
 async def _draft_chart(services: PageServices, call: ApiCall) -> Svg:
     desk = desk_of(services)
     text = await desk.text(await desk.draft(call.path["draft"]), _number(call.query.get("version", "")))
@@ -338,6 +379,28 @@ PAGE: Final = PagePart(
             _draft_difference,
             revision="Compare with this revision, or the one that is `released`; without it that of its begin.",
             version="Compare with this version of the draft, in place of a revision.",
+        ),
+        _look(f"{_DRAFT}/tests", "Run the tests of its Work Master with a draft.", RecipeTestReport, _draft_tests),
+        _read(
+            "/recipe-tests",
+            "List the tests of recipes.",
+            models.RecipeTestList,
+            _tests,
+            work_master="Only those of this Work Master.",
+        ),
+        _work(
+            "/recipe-tests",
+            "Store a test in the place of one with its id.",
+            models.RecipeTestList,
+            _change_test(SettingsMethod.PUT),
+            RecipeTest,
+        ),
+        _work(
+            "/recipe-tests/delete",
+            "Delete a test.",
+            models.RecipeTestList,
+            _change_test(SettingsMethod.DELETE),
+            models.RecipeTestName,
         ),
         *(
             _work(f"{_DRAFT}/{name}", summary, models.DraftDetail, _change(f"recipes {name}", change), body)

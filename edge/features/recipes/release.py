@@ -64,7 +64,7 @@ async def release_draft(
     _require_reason(reason)
     draft = await desk.seen(draft_id, version, by)
     await _require_base(desk, draft)
-    await _require_clean(desk, await desk.text(draft), by.language)
+    await _require_sound(desk, draft.work_master, await desk.text(draft), by.language)
     if desk.bounds.second_person:
         keys = desk.store.keys
         asked = await desk.commit(
@@ -93,7 +93,7 @@ async def confirm_release(desk: Desk, draft_id: str, version: int, by: Author, s
             "Let another engineer look at the draft and confirm it.",
         )
     await _require_base(desk, draft)
-    await _require_clean(desk, await desk.text(draft), by.language)
+    await _require_sound(desk, draft.work_master, await desk.text(draft), by.language)
     return await _write_draft(desk, draft, version, _Intent(source, by, request.reason, request.by, by.name))
 
 
@@ -123,7 +123,7 @@ async def release_recipe(
     _require_reason(reason)
     desk.require_scope(scope)
     text = text_of(plain_value(data))
-    await _require_clean(desk, text, by.language)
+    await _require_sound(desk, work_master_id, text, by.language)
     if desk.bounds.second_person:
         draft = await desk.create(scope, work_master_id, by, text)
         return await release_draft(desk, draft.id, draft.current, reason, by, source)
@@ -212,10 +212,15 @@ async def _require_base(desk: Desk, draft: RecipeDraft) -> ReleasedMark:
     return mark
 
 
-async def _require_clean(desk: Desk, text: str, language: str) -> None:
-    """Raise Refused for a recipe with faults."""
+async def _require_sound(desk: Desk, work_master_id: str, text: str, language: str) -> None:
+    """Raise Refused for a recipe with faults, and for one that a test of it does not pass."""
     result = await desk.ask(CheckText(text, language), DraftCheck)
     faults: Sequence[str] = [problem.message for problem in result.problems]
     faults = faults or [item.message for item in result.findings if item.level == FindingLevel.FAULT]
     if faults:
         raise Refused("recipe", join_texts("; ", faults[:_MOST_FAULTS]), "Correct the draft: its check names them.")
+    report = await desk.test(work_master_id, text, language)
+    failed = [f"{result.id}: {', '.join(result.reasons)}" for result in report.results if not result.is_passed]
+    if failed:
+        reason = Text.of("the tests fail: {tests}", tests=join_texts("; ", failed[:_MOST_FAULTS]))
+        raise Refused("tests_failed", reason, "Correct the draft, or the tests where they no longer fit.")

@@ -25,6 +25,7 @@ from edge.features.recipes.edits import EditRefused, edit
 from edge.features.recipes.finding import ElementType
 from edge.features.recipes.positions import NO_POSITIONS, Positions, positions_of
 from edge.features.recipes.public_finding import public_findings
+from edge.features.recipes.recipe_tests import run_test
 from edge.features.recipes.workbench_requests import (
     CheckText,
     CompareTexts,
@@ -34,8 +35,10 @@ from edge.features.recipes.workbench_requests import (
     EncodedAnswer,
     RecipeComparison,
     RecipeProblem,
+    RecipeTestReport,
     RefusedRequest,
     Request,
+    RunTests,
     ViewText,
     text_of,
 )
@@ -183,6 +186,9 @@ def answer(request: Request) -> Struct:
             return checked(text, language)
         case CompareTexts(old=old, new=new, language=language):
             return compared(old, new, language)
+        case RunTests(text=text, tests=tests, language=language):
+            data = read_json_text(text.encode())
+            return RecipeTestReport(results=tuple(run_test(test, data, language) for test in tests))
         case _:
             assert_never(request)
 

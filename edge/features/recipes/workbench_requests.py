@@ -10,6 +10,7 @@ from msgspec import Struct
 from edge.features.recipes.changes import Change
 from edge.features.recipes.difference import RecipeDifference
 from edge.features.recipes.public_finding import PublicFinding
+from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult
 from edge.foundation.text import ENGLISH, Text
 
 
@@ -98,7 +99,21 @@ class CompareTexts(Struct, frozen=True, tag="compare"):
     language: str = ENGLISH
 
 
-Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts
+class RunTests(Struct, frozen=True, tag="test"):
+    """Run tests with a text."""
+
+    text: str
+    tests: tuple[RecipeTest, ...]
+    language: str = ENGLISH
+
+
+class RecipeTestReport(Struct, frozen=True, kw_only=True):
+    """The results of the tests of a recipe, in their order."""
+
+    results: tuple[RecipeTestResult, ...]
+
+
+Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts | RunTests
 
 
 def text_of(data: object) -> str:

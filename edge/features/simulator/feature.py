@@ -4,6 +4,7 @@ from edge.app.feature import Feature, Noun
 
 FEATURE = Feature(
     "simulator",
+    simulation="edge.features.simulator.virtual_simulation:simulate_script",
     commands={
         "demo": Noun(
             "edge.features.simulator.cli.demo", "Run a scene on this machine: a whole job, an alarm, or flows."

@@ -41,6 +41,7 @@ from edge.sfc.condition import RunAccess
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import MirrorCopy, Phase, Tick
+from edge.sfc.verdict import verdict_of
 from edge.station.answers import Answers
 from edge.station.decision import LoadedJob
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, OutcomeUnknown, Repetition
@@ -85,7 +86,10 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
         await simulation.play(net)
         for name, loaded in simulation.loaded.items():
             simulation.recorder.waits(name, loaded.net, loaded.stored.run, clock(), simulation.mirrors)
-        return simulation.recorder.trace(simulation.runs)
+        verdicts = {
+            name: verdict_of(loaded.net, loaded.stored.run, clock()) for name, loaded in simulation.loaded.items()
+        }
+        return simulation.recorder.trace(simulation.runs, verdicts)
 
 
 class _Engine(Struct, frozen=True):

@@ -28,6 +28,8 @@ class Trace(Struct, frozen=True):
     end: float | None
     waiting: list[dict[str, Any]] = []
     """What the active steps of jobs wait for that have not ended."""
+    verdict_by_job: Mapping[str, str] = {}
+    """The verdict of each job that has ended; empty where nothing says it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object that `--json` prints."""
@@ -40,6 +42,7 @@ class Trace(Struct, frozen=True):
             "warnings": self.warnings,
             "end": self.end,
             "waiting": self.waiting,
+            "verdict_by_job": self.verdict_by_job,
         }
 
 
@@ -69,8 +72,8 @@ class TraceRecorder:
             for change in changes
         ]
 
-    def trace(self, runs: Mapping[str, Run]) -> Trace:
-        """Return the trace, with the final state of each run."""
+    def trace(self, runs: Mapping[str, Run], verdicts: Mapping[str, str]) -> Trace:
+        """Return the trace, with the final state and the verdict of each run."""
         finals = {name: run.outcome.value for name, run in runs.items()}
         # The worst end of the jobs is the end of the simulation.
         worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
@@ -88,6 +91,7 @@ class TraceRecorder:
             warnings=self.warnings,
             end=(max(ends) - self.zero) / 1000 if len(ends) == len(runs) else None,
             waiting=self.waiting,
+            verdict_by_job=verdicts,
         )
 
     def waits(self, job: str, net: Net, run: Run, now: int, mirrors: Mirrors) -> None:

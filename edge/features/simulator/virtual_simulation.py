@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -22,6 +23,7 @@ from edge.features.simulator.script import (
     TimelineEntry,
     milliseconds,
     mirrored,
+    parse_script,
 )
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
 from edge.model.lock import Lock, LockClaim
@@ -48,6 +50,7 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
+from edge.sfc.verdict import verdict_of
 from edge.sfc.view import next_deadline
 
 
@@ -86,7 +89,13 @@ def simulate(recipe: object, script: Script) -> Trace:
     jobs, recorder = simulation.jobs, simulation.recorder
     for name, job in jobs.items():
         recorder.waits(name, job.net, job.run, simulation.clock, simulation.mirrors)
-    return recorder.trace({name: job.run for name, job in jobs.items()})
+    verdicts = {name: verdict_of(job.net, job.run, simulation.clock) for name, job in jobs.items()}
+    return recorder.trace({name: job.run for name, job in jobs.items()}, verdicts)
+
+
+def simulate_script(recipe: object, script: object) -> dict[str, Any]:
+    """Run a recipe against a script, both decoded JSON, and return its trace. Raises ScriptError."""
+    return simulate(recipe, parse_script(script)).as_json()
 
 
 class _Job(Struct):

@@ -112,3 +112,18 @@ async def test_unknown_names_and_numbers_are_refused(engineer: Browser) -> None:
     assert (wrong.status, wrong.json["kind"]) == (422, "invalid_payload")
     impossible = {"change": "remove_step", "name": "X"}
     assert (await engineer.post(f"{at}/change", {"version": 1, "change": impossible})).json["kind"] == "impossible_edit"
+
+
+async def test_release_demands_that_the_tests_of_the_recipe_pass(engineer: Browser) -> None:
+    test = {"id": "broken tool", "work_master": "WM", "script": {"default": {"result": "failed"}}, "end": "completed"}
+    assert (await engineer.post("/api/v1/recipe-tests", {**test, "steps": 1})).json["kind"] == "invalid_payload"
+    stored = await engineer.post("/api/v1/recipe-tests", test)
+    assert [item["id"] for item in stored.json["tests"]] == ["broken tool"]
+    at = f"{DRAFTS}/{(await begin(engineer))['draft']['id']}"
+    (result,) = (await engineer.get(f"{at}/tests")).json["results"]
+    assert "the job ends as failed, expected completed" in result["reasons"][0]
+    refused = await engineer.post(f"{at}/release", {"version": 1, "reason": "try"})
+    assert (refused.status, refused.json["kind"]) == (409, "tests_failed")
+    assert (await engineer.get("/api/v1/recipe-tests?work_master=OTHER")).json["tests"] == []
+    assert (await engineer.post("/api/v1/recipe-tests/delete", {"id": "broken tool"})).json["tests"] == []
+    assert (await engineer.post(f"{at}/release", {"version": 1, "reason": "try"})).status == 200

@@ -30,6 +30,7 @@ def test_trace_has_equipment_commands_and_step_changes() -> None:
         "warnings": [],
         "end": 0.2,
         "waiting": [],
+        "verdict_by_job": {"J1": "ok"},
     }
 
 

@@ -9,6 +9,7 @@ from edge.features.recipes.cli.check import recipe
 from edge.features.recipes.cli.diff import diff
 from edge.features.recipes.cli.plcopen import export, import_recipe
 from edge.features.recipes.cli.revisions import confirm, history, list_, release, rollback, show
+from edge.features.recipes.cli.test import test
 
 
 @click.group(cls=CommandGroup)
@@ -20,7 +21,7 @@ check = copy(recipe)
 check.epilog = "Example: edge recipes check rear-axle.json"
 recipes.add_command(check, "check")
 recipes.add_command(diff)
-for command in (list_, show, history, release, rollback, confirm):
+for command in (list_, show, history, release, rollback, confirm, test):
     recipes.add_command(command)
 recipes.add_command(export)
 recipes.add_command(import_recipe)
