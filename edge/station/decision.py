@@ -12,6 +12,7 @@ from edge.foundation.errors import Defect
 from edge.foundation.text import Text
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
+from edge.model.recipe_name import NO_RECIPE_NAME, RecipeName
 from edge.sfc.advance import advance
 from edge.sfc.history import record_decision
 from edge.sfc.identifiers import AssociationKey
@@ -186,8 +187,16 @@ class InstanceContext(Struct, frozen=True):
     """The interventions, and `RESOLVE`, that a second person must confirm, with the time for it in milliseconds."""
 
 
-def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirrors: Mirrors = NO_MIRRORS) -> Decision:
-    """Decide the start of a job that is allowed to start; the recipe is pinned to the run."""
+def begin(
+    context: InstanceContext,
+    job: Job,
+    run: Run,
+    net: Net,
+    now: int,
+    mirrors: Mirrors = NO_MIRRORS,
+    recipe: RecipeName = NO_RECIPE_NAME,
+) -> Decision:
+    """Decide the start of a job that is allowed to start; the recipe is pinned to the run, its name to the job."""
     advanced = advance(net, run, Start(), now, mirrors)
     moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
     if moves is None or isinstance(advanced, Ignored):
@@ -198,7 +207,8 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirr
             "Report this.",
         )
     stored_run = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
-    after = LoadedJob(_moved(job, moves, net, advanced.run, now), stored_run, net)
+    named = msgspec.structs.replace(job, recipe=recipe)
+    after = LoadedJob(_moved(named, moves, net, advanced.run, now), stored_run, net)
     due = after.due(context.keep_ended_ms)
     parts = (
         runs.create(context.keys, stored_run, context.consumer),

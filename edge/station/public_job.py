@@ -71,6 +71,7 @@ class PublicJob(Struct, frozen=True, kw_only=True):
 
     State and sub-state are spelled as in OPC 10031-4. `start_at` is the StartTime of the order: it does not start
     before. `outcome` is how it ended, `verdict` what its recipe says about its result: `ok`, `not_ok` or a text.
+    `recipe_revision` is the revision of the Work Master that it runs or ran, `recipe_hash` names its recipe.
     `comment` is that of the last call about it.
     """
 
@@ -87,6 +88,8 @@ class PublicJob(Struct, frozen=True, kw_only=True):
     error: str | None
     outcome: JobOutcome | None = None
     verdict: str | None = None
+    recipe_revision: int | None = None
+    recipe_hash: str | None = None
     comment: str | None = None
 
 
@@ -107,6 +110,8 @@ def public_job(job: Job, language: str = ENGLISH) -> PublicJob:
         error=None if job.error is None else stated_in(job.error, language),
         outcome=outcome_of(job),
         verdict=job.verdict or None,
+        recipe_revision=job.recipe.revision or None,
+        recipe_hash=job.recipe.hash or None,
         comment=" / ".join(comment.text for comment in job.comment if comment.text) or None,
     )
 

@@ -26,6 +26,7 @@ from edge.model.isa95 import (
     opcua_name,
 )
 from edge.model.job_state import SUBSTATE_MACHINE, SUBSTATES, TEXT, JobState, state_entries
+from edge.model.recipe_name import RecipeName
 from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net
@@ -37,6 +38,7 @@ from edge.store.jobs import Job
 
 ERROR_ID = "Error"
 VERDICT_ID = "Verdict"
+RECIPE_ID = "Recipe"
 UNKNOWN_ID = "OutcomeUnknown"
 HELD_ID = "AwaitsIntervention"
 NEVER_SENT_ID = "NeverSent"
@@ -76,6 +78,8 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     if ran:
         data += _not_as_planned(*ran)
         data += _interventions(ran[1])
+    if job.recipe.revision:
+        data.append(_recipe(job.recipe))
     if job.verdict:
         data.append(Parameter(id=VERDICT_ID, value=job.verdict))
     if job.error:
@@ -90,6 +94,12 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
         job_response_data=tuple(data) or None,
         **_used([*(_carried_out(*ran) if ran else ()), *found.values()]),
     )
+
+
+def _recipe(name: RecipeName) -> Parameter:
+    """Return the entry that names the revision that ran, and the hash of its recipe."""
+    parts = (Parameter(id="Revision", value=name.revision), Parameter(id="Hash", value=name.hash))
+    return Parameter(id=RECIPE_ID, subparameters=parts)
 
 
 def _not_as_planned(net: Net, run: Run) -> Iterator[Parameter]:

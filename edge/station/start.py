@@ -18,6 +18,7 @@ from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.model.json_value import plain_value
 from edge.model.recipe import RECIPE_DATASCHEMA, is_recipe_schema
+from edge.model.recipe_name import NO_RECIPE_NAME, RecipeName
 from edge.sfc.advance import advance
 from edge.sfc.compiler import RejectedRecipe
 from edge.sfc.net import Net
@@ -44,6 +45,7 @@ class FoundRecipe(Struct, frozen=True):
     net: Net
     parameters: dict[str, Any]
     guard: Commit = _UNGUARDED
+    name: RecipeName = NO_RECIPE_NAME
 
 
 class _KnownMaster(Struct, frozen=True):
@@ -52,6 +54,7 @@ class _KnownMaster(Struct, frozen=True):
     net: Net
     parameters: tuple[Parameter, ...] | None
     guard: Commit
+    name: RecipeName
 
 
 class NoRecipe(Struct, frozen=True):
@@ -112,7 +115,7 @@ class RecipeLookup:
                 )
             )
         parameters = _parameters(known.parameters, work_master.parameters, order.job_order_parameters)
-        return FoundRecipe(known.net, parameters, known.guard)
+        return FoundRecipe(known.net, parameters, known.guard, known.name)
 
     async def _load(self, scope: str, work_master_id: str) -> _KnownMaster | NoRecipe:
         found = await resources.load_work_master_at_revision(self._store, work_master_id, scope)
@@ -120,7 +123,7 @@ class RecipeLookup:
             return NoRecipe(
                 Text.of("Work Master {work_master!r} is not known to this station", work_master=work_master_id)
             )
-        master, revision = found
+        master = found.work_master
         if not is_recipe_schema(master.dataschema):
             return NoRecipe(
                 Text.of(
@@ -139,7 +142,7 @@ class RecipeLookup:
                     faults=faults,
                 )
             )
-        known_master = _KnownMaster(net, master.parameters, Commit(guards=(revision,)))
+        known_master = _KnownMaster(net, master.parameters, Commit(guards=(found.revision,)), found.recipe)
         self._known[scope, work_master_id] = known_master
         if len(self._known) > _MAX_KNOWN:
             del self._known[next(iter(self._known))]
@@ -296,7 +299,8 @@ class Starter:
         for event in job.early:
             kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
             run = kept.run if isinstance(kept, Advanced) else run
-        decision = begin(self._runs.context, job, run, net, self._runs.clock(), self._runs.mirrors_for(net))
+        mirrors = self._runs.mirrors_for(net)
+        decision = begin(self._runs.context, job, run, net, self._runs.clock(), mirrors, found.name)
         guards = (found.guard, self._mode.guard) if self._mode else (found.guard,)
         result = await self._runs.commit(decision, join((*guards, done)))
         if isinstance(result, Stale):

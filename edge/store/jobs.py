@@ -11,6 +11,7 @@ from edge.foundation.text import Text
 from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
+from edge.model.recipe_name import NO_RECIPE_NAME, RecipeName, read_recipe_name
 from edge.sfc.run import KeptEvent
 from edge.store import changes, ended_jobs, version
 from edge.store.changes import ResponseChange
@@ -44,6 +45,8 @@ class Job(Struct, frozen=True, kw_only=True):
     error: str | Text | None = None
     verdict: str = ""
     """What the recipe says about its result: `ok`, `not_ok` or a text of its own; empty without one."""
+    recipe: RecipeName = NO_RECIPE_NAME
+    """What its run goes by; empty before the start, and for a Work Master without revisions."""
     early: tuple[KeptEvent, ...] = ()
     """Events that named the job before it started; its run begins with them."""
     causation_id: str = ""
@@ -97,6 +100,7 @@ _TEXTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("error_text", "error", lambda error: _json(error) if isinstance(error, Text) else ""),
     ("causation_id", "causation_id", str),
     ("verdict", "verdict", str),
+    ("recipe", "recipe", str),
     ("trace", "trace", _json_or_empty),
     ("early", "early", _json_or_empty),
 )
@@ -143,6 +147,7 @@ def read_job(stored: Mapping[str, str]) -> Job:
         # Documents of an earlier version lack the field.
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         verdict=fields.get("verdict", ""),
+        recipe=read_recipe_name(fields.get("recipe", "")),
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
         delivered_at=int(delivered) if (delivered := fields.get("delivered_at")) else None,
@@ -153,7 +158,7 @@ def read_job(stored: Mapping[str, str]) -> Job:
     )
 
 
-_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early", "verdict"})
+_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early", "verdict", "recipe"})
 """The fields whose absence means the same as an empty text, to this release and to those before."""
 
 

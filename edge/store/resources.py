@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from edge.model.acceptance import Allowed, ResourceKind, named_resources, named_work_masters
 from edge.model.isa95 import JobOrder, WorkMaster
+from edge.model.recipe_name import NO_RECIPE_NAME, RecipeName, read_recipe_name
 from edge.store import version
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, Revision, at_revision, fields, join, operation, spread
@@ -24,6 +25,8 @@ _SCOPE = "scope:"
 Another scope may hold other content under the same id. `work_master` is the content of the first of them.
 """
 
+_NAMED: Final = "recipe:"
+"""Prefix of the field of a work master that names the revision of its content for a scope."""
 REVISION_SPAN = 1_000_000
 """A revision counts the changes below this number; the part above it is random."""
 _STREAM_LENGTH = 100
@@ -33,6 +36,7 @@ DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDa
 def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     """Store a work master for a scope and allow it there; the content that other scopes stored under its id stays."""
     key, content = keys.workmaster(work_master.id), msgspec.json.encode(work_master).decode()
+    # A recorder of revisions names the content again in the same commit.
     written = {
         "_dataschema": DATASCHEMA,
         version.FIELD: str(version.current_version(Document.WORK_MASTER)),
@@ -44,10 +48,16 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
             operation("HSETNX", key, "rev", secrets.randbits(32) * REVISION_SPAN),
             operation("HSETNX", key, "work_master", content),
             operation("HSET", key, *fields(written)),
+            operation("HDEL", key, f"{_NAMED}{scope}"),
             operation("HINCRBY", key, "rev", 1),
             operation("SADD", keys.workmaster_list(scope), work_master.id),
         )
     )
+
+
+def name_recipe(keys: Keys, scope: str, work_master_id: str, name: RecipeName) -> Commit:
+    """Name the revision of the content that a scope has of a work master: jobs that start with it bear the name."""
+    return operation("HSET", keys.workmaster(work_master_id), f"{_NAMED}{scope}", str(name))
 
 
 async def plan_removal(store: Store, scope: str, work_master_ids: Iterable[str]) -> Commit:
@@ -67,7 +77,7 @@ def _remove(keys: Keys, scope: str, work_master_id: str, known: Mapping[str, str
         (
             Commit(guards=(at_revision(key, int(known.get("rev", 0))),)),
             # A new revision: a removal from another scope that is decided at the same time must be stale.
-            join((operation("HDEL", key, field), operation("HINCRBY", key, "rev", 1)))
+            join((operation("HDEL", key, field, f"{_NAMED}{scope}"), operation("HINCRBY", key, "rev", 1)))
             if others
             else operation("DEL", key),
             operation("SREM", keys.workmaster_list(scope), work_master_id),
@@ -155,13 +165,24 @@ def _members(ids: Sequence[str], reply: Sequence[int]) -> frozenset[str]:
     return frozenset(identifier for identifier, member in zip(ids, reply, strict=True) if member)
 
 
+class StoredWorkMaster(Struct, frozen=True):
+    """A work master of a scope, the guard that it is unchanged, and the name of its revision."""
+
+    work_master: WorkMaster
+    revision: Revision
+    recipe: RecipeName = NO_RECIPE_NAME
+
+
 async def load_work_master_at_revision(
     store: Store, work_master_id: str, scope: str | None = None
-) -> tuple[WorkMaster, Revision] | None:
-    """Read a work master with the guard that it is unchanged."""
+) -> StoredWorkMaster | None:
+    """Read a work master; None when there is none."""
     key = store.keys.workmaster(work_master_id)
     stored = await store.execute("HGETALL", key)
-    return (_work_master(scope, stored), at_revision(key, int(stored.get("rev", 0)))) if stored else None
+    if not stored:
+        return None
+    name = read_recipe_name(stored.get(f"{_NAMED}{scope}", ""))
+    return StoredWorkMaster(_work_master(scope, stored), at_revision(key, int(stored.get("rev", 0))), name)
 
 
 def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:

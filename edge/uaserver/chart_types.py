@@ -1,6 +1,6 @@
 """The types of running charts: tables of the variables of a chart, a step and an action, and their type nodes.
 
-RunningChartType    Recipe, State, StartTime, ActiveSteps, WhyWaiting, Deadline, Error
+RunningChartType    Recipe, RecipeRevision, RecipeHash, State, StartTime, ActiveSteps, WhyWaiting, Deadline, Error
                     Steps / <Step>: ChartStepType      X, T, Count
                     Actions / <Action>: ChartActionType      State, Attempt, Result, Deadline, Error
                     Pause, Resume, Stop, Abort
@@ -45,6 +45,13 @@ ACTION_TYPE = type_node("ChartActionType")
 
 CHART = (
     VariableSpec("Recipe", base(T.String), "The ID of its Work Master.", lambda p: text(p.recipe)),
+    VariableSpec(
+        "RecipeRevision",
+        base(T.UInt32),
+        "The revision of its Work Master that it runs; 0 without one.",
+        lambda p: ua.Variant(p.recipe_name.revision, T.UInt32),
+    ),
+    VariableSpec("RecipeHash", base(T.String), "The hash of its recipe.", lambda p: text(p.recipe_name.hash)),
     VariableSpec("State", base(T.String), "running, paused, or how it ended.", lambda p: text(p.state)),
     VariableSpec("StartTime", base(T.DateTime), "When the job started.", lambda p: instant(p.started_at)),
     VariableSpec(

@@ -393,6 +393,7 @@ def view(
     masters = loaded.job.order.work_master_id or ()
     return ChartView(
         recipe=masters[0].id if masters else "",
+        recipe_name=loaded.job.recipe,
         state="paused" if run.paused else run.outcome.value,
         started_at=run.started_at,
         steps={name: _step(run.steps.get(name, _NEVER_ACTIVE), at, step_of(net, name)) for name in net.steps},

@@ -9,6 +9,7 @@ from msgspec import Struct
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.localized_text import AuthorText
 from edge.model.plant import Maintenance
+from edge.model.recipe_name import NO_RECIPE_NAME, RecipeName
 
 
 class PartTexts(Struct, frozen=True):
@@ -53,6 +54,7 @@ class ChartView(Struct, frozen=True):
     error: str = ""
     deadline: int | None = None
     texts: PartTexts = NO_TEXTS
+    recipe_name: RecipeName = NO_RECIPE_NAME
 
 
 class GatewayView(Struct, frozen=True):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
+from edge.model.recipe_name import RecipeName
 from edge.model.user import Role
 from edge.uaserver.charts import Charts
 from edge.uaserver.namespaces import TYPES_URI, charts_uri
@@ -26,6 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 STARTED = 1_767_322_800_000  # 2026-01-02 03:00 UTC
 RUNNING = ChartView(
     recipe="rear-axle",
+    recipe_name=RecipeName(12, "3f0c7b12aa45"),
     state="running",
     started_at=STARTED,
     steps={
@@ -89,6 +91,8 @@ async def test_chart_shows_the_current_state_of_its_run(charts: Charts, space: S
     (chart,) = await (await folder(space)).get_children()
     assert await values(chart) == {
         "Recipe": (T.String, "rear-axle"),
+        "RecipeRevision": (T.UInt32, 12),
+        "RecipeHash": (T.String, "3f0c7b12aa45"),
         "State": (T.String, "running"),
         "StartTime": (T.DateTime, datetime(2026, 1, 2, 3, tzinfo=UTC)),
         "ActiveSteps": (T.String, ["tighten"]),

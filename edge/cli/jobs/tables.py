@@ -163,6 +163,7 @@ def _facts(job: Job) -> dict[str, str]:
     }
     return {
         "Work Master": work_masters(order),
+        "Revision": f"{job.recipe.revision} ({job.recipe.hash})" if job.recipe.revision else "",
         "priority": "" if order.priority is None else str(order.priority),
         **{name: ", ".join(filter(None, texts)) for name, texts in lists.items()},
         **{f"parameter {parameter.id}": _value(parameter) for parameter in order.job_order_parameters or ()},

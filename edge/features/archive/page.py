@@ -90,9 +90,14 @@ _T = TypeVar("_T")
 
 
 class ArchivedResult(Struct, frozen=True, kw_only=True):
-    """A job of the archive with the results of all its attempts and its decisions."""
+    """A job of the archive with the results of all its attempts and its decisions.
+
+    `recipe_revision` is the revision of the Work Master that it ran, `recipe_hash` names its recipe.
+    """
 
     job: ArchivedJob
+    recipe_revision: int | None
+    recipe_hash: str | None
     has_chart: bool
     parameters: Mapping[str, Any]
     results: tuple[PublicResult, ...]
@@ -176,6 +181,8 @@ def result_of(detail: ArchivedDetail, language: str) -> ArchivedResult:
     parameters = {parameter.id: plain_value(parameter.value) for parameter in job.order.job_order_parameters or ()}
     return ArchivedResult(
         job=detail.line,
+        recipe_revision=job.recipe.revision or None,
+        recipe_hash=job.recipe.hash or None,
         has_chart=detail.stored.run is not None,
         parameters=parameters,
         results=public_results(detail.stored, _MOST_RESULTS, _LARGEST, language),

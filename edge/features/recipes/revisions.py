@@ -14,9 +14,12 @@ from edge.config import Settings
 from edge.features.recipes.settings import RecipesSettings
 from edge.foundation.instant import now_ms
 from edge.model.isa95 import WorkMaster
+from edge.model.recipe_name import RecipeName
 from edge.station.settings import SettingOrigin, SettingSource
 from edge.store.client import Store
 from edge.store.commit import Commit, HashField, join, operation
+from edge.store.keys import Keys
+from edge.store.resources import name_recipe
 
 _NEWEST: Final = "newest"
 """The field with the number of the newest revision and the digest of its content."""
@@ -63,14 +66,25 @@ async def plan_revisions(
     keys = [store.keys.recipe_revisions(scope, work_master.id) for work_master in work_masters]
     newest = await store.read([("HGET", key, _NEWEST) for key in keys])
     planned = zip(keys, work_masters, newest, strict=True)
-    return join(_plan(key, work_master, before, origin, most) for key, work_master, before in planned)
+    return join(
+        join((_plan(key, work_master, before, origin, most), _name(store.keys, scope, work_master, before)))
+        for key, work_master, before in planned
+    )
+
+
+def _name(keys: Keys, scope: str, work_master: WorkMaster, before: str | None) -> Commit:
+    """Name the revision that the Work Master is afterwards: jobs bear it."""
+    number = _number(before) + (not _is_same(work_master, before))
+    return name_recipe(keys, scope, work_master.id, RecipeName(number, recipe_hash(work_master)))
+
+
+def _is_same(work_master: WorkMaster, before: str | None) -> bool:
+    return (before or "").partition(" ")[2] == _digest(work_master)
 
 
 def _plan(key: str, work_master: WorkMaster, before: str | None, origin: SettingOrigin, most: int) -> Commit:
-    content = _digest(work_master)
-    _, _, known = (before or "").partition(" ")
     guard = Commit(guards=(HashField(key, _NEWEST, before),))
-    if known == content:
+    if _is_same(work_master, before):
         return guard
     revision = RecipeRevision(
         number=_number(before) + 1,
@@ -83,7 +97,7 @@ def _plan(key: str, work_master: WorkMaster, before: str | None, origin: Setting
         work_master=work_master,
     )
     text = msgspec.json.encode(revision).decode()
-    written = operation("HSET", key, _NEWEST, f"{revision.number} {content}", revision.number, text)
+    written = operation("HSET", key, _NEWEST, f"{revision.number} {_digest(work_master)}", revision.number, text)
     oldest = revision.number - most
     return join((guard, written, operation("HDEL", key, oldest) if oldest > 0 else Commit()))
 

@@ -98,7 +98,7 @@ async def _read_stored(work_master: str, scope: str | None, settings_file: Path 
             "unknown_work_master",
             Text.of("Work Master {work_master!r} is not known to this station", work_master=work_master),
         )
-    return entry[0].data
+    return entry.work_master.data
 
 
 def _read_map(file: Path | None) -> dict[str, Any]:
