@@ -87,6 +87,8 @@ class Feature(Struct, frozen=True):
     """The model of each payload that it publishes or takes, and its CloudEvents type, by the name of its schema."""
     schemas: Mapping[str, str] = {}
     """What returns the schema of each document that it reads, by the name of the schema."""
+    archived_runs: str = ""
+    """Returns the newest ended jobs of a Work Master that it keeps (`ArchivedRuns` of `edge.app.features`)."""
     simulation: str = ""
     """Runs a recipe against a script in virtual time (`Simulate` of `edge.app.features`)."""
     recipe_check: str = ""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edge.app.parts import GatewayParts, Works
     from edge.sfc.compiler import RecipeCheck
     from edge.station.settings import Recorder, SettingOrigin
+    from edge.station.stored_job import RecordedRun
     from edge.uaserver.parts import AddPart
 
 FEATURES = (
@@ -84,6 +85,20 @@ def simulation() -> Simulate | None:
     """Return what simulates recipes; None where no feature does."""
     locations = [feature.simulation for feature in features() if feature.simulation]
     return pkgutil.resolve_name(locations[0]) if locations else None
+
+
+ArchivedRuns: TypeAlias = "Callable[[Settings, str, str, int], Sequence[RecordedRun]]"
+"""Returns at most so many runs of a scope and a Work Master with their decisions; it reads files."""
+
+
+def archived_runs(settings: Settings, scope: str, work_master: str, most: int) -> "Sequence[RecordedRun]":
+    """Return the newest ended jobs that features keep of a Work Master; it reads files."""
+    read: list[ArchivedRuns] = [
+        pkgutil.resolve_name(feature.archived_runs)
+        for feature in features()
+        if feature.archived_runs and feature.is_on(settings)
+    ]
+    return [run for function in read for run in function(settings, scope, work_master, most)]
 
 
 def recipe_checks() -> "Sequence[RecipeCheck]":

@@ -14,6 +14,7 @@ FEATURE = Feature(
     },
     calls=(RESULTS_METHOD_TYPE.format("Find"),),
     switch="Set [archive] directory.",
+    archived_runs="edge.features.archive.search:newest_runs",
     page="edge.features.archive.page:PAGE",
     open="edge.features.archive.service:open_archive",
     open_off="edge.features.archive.withdrawal:close_archive",

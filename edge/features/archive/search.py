@@ -8,8 +8,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
+from edge.config import Settings
 from edge.features.archive.database import documents_of, reading
-from edge.features.archive.record import NOT_IDENTIFIERS, Facts, Term, term_of
+from edge.features.archive.record import NOT_IDENTIFIERS, SCOPE, WORK_MASTER, Facts, Term, term_of
+from edge.features.archive.settings import ArchiveSettings
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
@@ -204,3 +206,13 @@ def all_jobs(file: Path, search: Search, at_once: int = 500) -> Iterator[Archive
     while page.next:
         page = find_jobs(file, msgspec.structs.replace(search, after=page.next), at_once)
         yield from page.jobs
+
+
+def newest_runs(settings: Settings, scope: str, work_master: str, most: int) -> list[RecordedRun]:
+    """Return the newest archived jobs of a Work Master whose decisions are recorded. Raises ArchiveFault."""
+    file = settings.section(ArchiveSettings).file
+    if not file.exists():
+        return []
+    search = Search(terms=(term_of(WORK_MASTER, work_master), term_of(SCOPE, scope)))
+    found = [load_archived(file, line.id).recorded for line in find_jobs(file, search, most).jobs]
+    return [recorded for recorded in found if isinstance(recorded, RecordedRun)]

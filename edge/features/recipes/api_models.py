@@ -139,6 +139,13 @@ class RecipeTestName(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     id: _Id
 
 
+class ConditionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A condition, and the step that it leaves; without a step its value at the last decision is meant."""
+
+    condition: Annotated[str, Meta(min_length=1, max_length=4000)]
+    step: Annotated[str, Meta(max_length=255)] = ""
+
+
 class ReleaseResult(Struct, frozen=True, kw_only=True):
     """A release: its revision, or the draft that awaits a second person."""
 

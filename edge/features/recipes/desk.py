@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
+from edge.app.features import mirrored_sets
 from edge.config import Settings
 from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import (
@@ -21,6 +22,16 @@ from edge.features.recipes.drafts import (
     plan_discard,
     plan_save,
     plan_step,
+)
+from edge.features.recipes.past_jobs import (
+    MOST_REPLAYED,
+    MOST_SHOWN,
+    DraftReplay,
+    OfferedNames,
+    PastRuns,
+    newest_runs,
+    offered_names,
+    replay_runs,
 )
 from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.revisions import RecipeRevision, load_released_mark, load_revision
@@ -44,7 +55,9 @@ from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import validate_id
 from edge.model.instant import rfc3339
 from edge.model.isa95 import WorkMaster
-from edge.model.recipe import is_recipe_schema
+from edge.model.json_value import read_json_text
+from edge.model.recipe import Recipe, is_recipe_schema, parse_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed
 from edge.store.resources import load_allowed, load_work_masters
@@ -184,6 +197,28 @@ class Desk:
         """Return the results of the tests of a Work Master with a text. Raises Refused when it is not JSON."""
         tests = tuple(await load_tests(self.store, work_master_id))
         return await self.ask(RunTests(text, tests, language), RecipeTestReport)
+
+    async def past_runs(self, draft: RecipeDraft, most: int) -> PastRuns:
+        """Return the newest jobs of the Work Master of a draft, with their decisions."""
+        return await newest_runs(self.store, self.settings, draft.scope, draft.work_master, most)
+
+    async def replay(self, draft: RecipeDraft) -> DraftReplay:
+        """Return what the newest jobs would have done with a draft. Raises Refused for one that cannot run."""
+        net = compile_recipe(read_json_text((await self.text(draft)).encode()))
+        if isinstance(net, RejectedRecipe):
+            raise Refused("recipe", "; ".join(net.faults[:_MOST_WORDS]), "Correct the draft first.")
+        return await replay_runs(await self.past_runs(draft, MOST_REPLAYED), net)
+
+    async def names(self, draft: RecipeDraft) -> OfferedNames:
+        """Return the names that conditions of a draft may have; of its steps and actions while it can be read."""
+        try:
+            recipe, _ = parse_recipe(read_json_text((await self.text(draft)).encode()))
+        except Refused:
+            recipe = None
+        master = await self.work_master(draft.scope, draft.work_master)
+        parameters = [parameter.id for parameter in (master.parameters or () if master else ())]
+        runs = await self.past_runs(draft, MOST_SHOWN)
+        return offered_names(recipe or Recipe(()), runs, parameters, mirrored_sets(self.settings))
 
     async def compare(self, old: str, new: str, language: str) -> RecipeComparison:
         """Return what differs between two texts. Raises Refused when one cannot be read."""

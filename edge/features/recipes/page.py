@@ -12,6 +12,14 @@ from edge.features.recipes import api_models as models
 from edge.features.recipes.api_models import public_draft, public_revision
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
+from edge.features.recipes.past_jobs import (
+    MOST_REPLAYED,
+    MOST_SHOWN,
+    ConditionValues,
+    DraftReplay,
+    OfferedNames,
+    condition_values,
+)
 from edge.features.recipes.recipe_tests import RecipeTest, load_tests
 from edge.features.recipes.release import Release, confirm_release, release_draft, roll_back
 from edge.features.recipes.revisions import load_released, load_revisions
@@ -260,6 +268,24 @@ def _change_test(method: SettingsMethod) -> Execute:
     return execute
 
 
+async def _replay(services: PageServices, call: ApiCall) -> DraftReplay:
+    desk = desk_of(services)
+    return await desk.replay(await desk.draft(call.path["draft"]))
+
+
+async def _condition(services: PageServices, call: ApiCall) -> ConditionValues:
+    body: models.ConditionBody = call.body
+    desk = desk_of(services)
+    draft = await desk.draft(call.path["draft"])
+    runs = await desk.past_runs(draft, MOST_SHOWN)
+    return await condition_values(runs, body.condition, body.step)
+
+
+async def _names(services: PageServices, call: ApiCall) -> OfferedNames:
+    desk = desk_of(services)
+    return await desk.names(await desk.draft(call.path["draft"]))
+
+
 async def _draft_chart(services: PageServices, call: ApiCall) -> Svg:
     desk = desk_of(services)
     text = await desk.text(await desk.draft(call.path["draft"]), _number(call.query.get("version", "")))
@@ -381,6 +407,20 @@ PAGE: Final = PagePart(
             version="Compare with this version of the draft, in place of a revision.",
         ),
         _look(f"{_DRAFT}/tests", "Run the tests of its Work Master with a draft.", RecipeTestReport, _draft_tests),
+        _look(
+            f"{_DRAFT}/replay",
+            f"Return what the newest {MOST_REPLAYED} jobs would have done with a draft.",
+            DraftReplay,
+            _replay,
+        ),
+        _work(
+            f"{_DRAFT}/condition",
+            f"Return the value that a condition had in the newest {MOST_SHOWN} jobs.",
+            ConditionValues,
+            _condition,
+            models.ConditionBody,
+        ),
+        _look(f"{_DRAFT}/names", "Return the names that conditions of a draft may have.", OfferedNames, _names),
         _read(
             "/recipe-tests",
             "List the tests of recipes.",

@@ -61,7 +61,10 @@ async def test_answers_have_the_types_of_the_document(browser: Browser) -> None:
             # The recipe was stored without a revision, and there is no draft.
             unknown = ("revisions/{revision}", "difference")
             missing |= {f"/recipes/{{scope}}/{{recipe}}/{end}": 404 for end in unknown}
-            missing |= {f"/recipe-drafts/{{draft}}{end}": 404 for end in ("", "/check", "/tests", "/difference")}
+            missing |= {
+                f"/recipe-drafts/{{draft}}{end}": 404
+                for end in ("", "/check", "/tests", "/replay", "/names", "/difference")
+            }
             # The gateway has no archive.
             missing |= dict.fromkeys(("/results", "/results/{result}", "/results-analysis", "/results-export"), 409)
             assert reply.status == missing.get(path.removeprefix("/api/v1"), 200), path

@@ -127,3 +127,12 @@ async def test_release_demands_that_the_tests_of_the_recipe_pass(engineer: Brows
     assert (await engineer.get("/api/v1/recipe-tests?work_master=OTHER")).json["tests"] == []
     assert (await engineer.post("/api/v1/recipe-tests/delete", {"id": "broken tool"})).json["tests"] == []
     assert (await engineer.post(f"{at}/release", {"version": 1, "reason": "try"})).status == 200
+
+
+async def test_draft_is_replayed_and_its_conditions_have_values(engineer: Browser) -> None:
+    at = f"{DRAFTS}/{(await begin(engineer))['draft']['id']}"
+    assert (await engineer.get(f"{at}/replay")).json.keys() == {"same", "different", "not_replayed", "jobs"}
+    body = {"condition": "actions.a.done", "step": "A"}
+    assert "values" in (await engineer.post(f"{at}/condition", body)).json
+    names = (await engineer.get(f"{at}/names")).json["names"]
+    assert {"name": "actions.a.done", "kind": "action", "seen": []} in names

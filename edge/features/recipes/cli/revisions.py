@@ -20,7 +20,7 @@ from edge.cli.terminal.store_access import (
     store_command,
 )
 from edge.cli.terminal.table import local_time, plain_table, wide_option
-from edge.features.recipes.api_models import public_revision
+from edge.features.recipes.api_models import public_draft, public_revision
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.release import Release, confirm_release, release_recipe, roll_back
 from edge.features.recipes.revisions import RevisionLine, load_released, load_revisions
@@ -137,6 +137,28 @@ def rollback(work_master: str, number: int, reason: str, scope: str | None, sett
         )
 
     print_text(run_on_store(settings_file, write))
+
+
+@click.command(epilog="Example: edge recipes drafts")
+@wide_option
+@store_command
+async def drafts(at: StoreAccess) -> CommandOutput:
+    """List the drafts of recipes, and which of them await a second person."""
+    found = await desk_at(at).drafts()
+    cells = (
+        (
+            draft.id,
+            draft.scope,
+            draft.work_master,
+            draft.base or "",
+            local_time(draft.changed_at),
+            draft.changed_by,
+            f"{draft.request.by}: {draft.request.reason}" if draft.request else "",
+        )
+        for draft in found
+    )
+    head = ("draft", "scope", "work master", "of revision", "changed", "by", "awaits confirmation")
+    return CommandOutput({"drafts": list(map(public_draft, found))}, plain_table(*head, rows=cells, empty="no drafts"))
 
 
 @click.command(epilog="Example: edge recipes confirm 3f0c7b12aa45")

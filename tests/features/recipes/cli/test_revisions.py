@@ -77,10 +77,10 @@ async def test_commands_of_the_page_work_in_their_order(
         assert answer.exit_code == 0
     monkeypatch.chdir(tmp_path)
     (tmp_path / "axle.json").write_text(TWO.replace('"C"', '"D"'), encoding="utf-8")
-    assert len(commands) == 8
+    assert len(commands) == 10
     for command in commands:
         arguments, target = (command[:-2], command[-1]) if ">" in command else (command, "")
-        needs_store = arguments[1] not in {"check", "diff"}
+        needs_store = "--id" in arguments or arguments[1] not in {"check", "diff"}
         answer = await edge(*arguments) if needs_store else CliRunner().invoke(main, arguments)
         # The released recipe and the new one differ.
         assert answer.exit_code == (1 if "diff" in arguments else 0), answer.output
@@ -99,6 +99,18 @@ async def test_second_person_confirms_a_release_of_another(edge: Edge, store: St
     refused = await edge("recipes", "confirm", draft.id)
     assert refused.exit_code == 1
     assert "another person confirms it" in refused.stderr
+    listed = json.loads((await edge("recipes", "drafts", "--json")).stdout)["drafts"]
+    assert (listed[0]["id"], listed[0]["request"]["reason"]) == (draft.id, "first")
+    assert "first" in (await edge("recipes", "drafts", "--wide")).stdout
     by_ben = replace(draft, request=replace(draft.request, by="ben"))
     await store.execute("HSET", store.keys.recipe_draft(draft.id), "draft", msgspec.json.encode(by_ben).decode())
     assert "WM is revision 1, " in (await edge("recipes", "confirm", draft.id)).stdout
+
+
+async def test_revisions_are_compared_by_their_numbers(edge: Edge) -> None:
+    await release(edge, ONE)
+    await release(edge, TWO)
+    answer = await edge("recipes", "diff", "1", "2", "--id", "WM")
+    assert (answer.exit_code, "+ step C" in answer.stdout) == (1, True)
+    assert (await edge("recipes", "diff", "1", "9", "--id", "WM")).exit_code == 1
+    assert (await edge("recipes", "diff", "1", "x", "--id", "WM")).exit_code == 2

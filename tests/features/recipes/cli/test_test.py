@@ -44,7 +44,7 @@ def test_green_folder_exits_with_0_and_writes_junit(folder: Path) -> None:
     assert CliRunner().invoke(main, ["check", "station", str(folder)]).exit_code == 0
 
 
-def test_failed_test_exits_with_1_and_says_why(folder: Path) -> None:
+def test_failed_test_exits_with_1_and_its_reason(folder: Path) -> None:
     (folder / "recipe-tests" / "fit.json").write_text(json.dumps([GOOD | {"end": "failed"}]), encoding="utf-8")
     answer = call(folder)
     assert answer.exit_code == 1
