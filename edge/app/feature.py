@@ -93,6 +93,8 @@ class Feature(Struct, frozen=True):
     """Runs a recipe against a script in virtual time (`Simulate` of `edge.app.features`)."""
     recipe_check: str = ""
     """Returns the faults that it finds in a recipe (`RecipeCheck` of `edge.sfc.compiler`)."""
+    recipe_examination: str = ""
+    """Returns what a job can meet in a recipe that can be loaded (`ExamineRecipe` of `edge.app.features`)."""
     work_master_record: str = ""
     """Returns what it writes with Work Masters: `function(settings, origin, store, scope, work_masters)`."""
     settings_kinds: Mapping[str, str] = {}

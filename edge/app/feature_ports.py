@@ -6,11 +6,20 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.links.mqtt import MqttSession
 from edge.ports.alarm import Alarm, AlarmCause
 from edge.ports.sample_lines import Line
 from edge.ports.tag import TagDefinitions
 from edge.store.client import Store
+
+
+class RecipeFindings(Protocol):
+    """The port of recipes."""
+
+    @property
+    def findings(self) -> Callable[[str], Sequence[Text]]:
+        """Return the faults and warnings of a stored recipe, by its hash."""
 
 
 class SampleSink(Protocol):

@@ -106,6 +106,18 @@ def recipe_checks() -> "Sequence[RecipeCheck]":
     return [pkgutil.resolve_name(feature.recipe_check) for feature in features() if feature.recipe_check]
 
 
+ExamineRecipe: TypeAlias = Callable[[object], tuple[Sequence[str], Sequence[str]]]
+"""Returns faults and warnings of a recipe (decoded JSON), as sentences."""
+
+
+def examine_recipe(recipe: object) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the faults and warnings that features find in a recipe which can be loaded; it is imported now."""
+    locations = [feature.recipe_examination for feature in features() if feature.recipe_examination]
+    examine: list[ExamineRecipe] = [pkgutil.resolve_name(location) for location in locations]
+    results = [function(recipe) for function in examine]
+    return [text for faults, _ in results for text in faults], [text for _, warnings in results for text in warnings]
+
+
 def work_master_recorders(settings: Settings, origin: "SettingOrigin") -> "Sequence[Recorder]":
     """Return what features write together with the Work Masters that come from an origin."""
     locations = [feature.work_master_record for feature in features() if feature.work_master_record]

@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from edge import __version__
 from edge.access.web_audit import WebCaller
+from edge.app.feature_ports import RecipeFindings
 from edge.app.features import page_parts
 from edge.app.page_part import PageData, Render
 from edge.drawing.marks import duration
@@ -46,11 +47,12 @@ from edge.foundation.text import Text, labels, language_for, stated_in
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
+from edge.model.recipe_name import NO_RECIPE_NAME
 from edge.model.user import Role
 from edge.station.public_history import PublicHistory
 from edge.station.public_job import HAS_ENDED, public_detail
 from edge.station.stored_job import StartWait, load
-from edge.store import kept_alarms
+from edge.store import kept_alarms, resources
 from edge.store.store_state import find_problems, lag_text
 
 _ON_STATION: Final = 8
@@ -104,10 +106,18 @@ async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str
             history = await job_views.job_history(store, job_id, caller.language, _MOST_DECISIONS)
     return "job.html", {
         "detail": detail,
+        "findings": _findings(services, caller, stored_job.job.recipe.hash),
         "history": history,
         "results": job_views.results_of(stored_job, caller.language, _MOST_RESULTS).results,
         "subjects": [f"job:{job_id}"],
     }
+
+
+def _findings(services: WebServices, caller: WebCaller, recipe_hash: str) -> list[str]:
+    """Return the faults and warnings of a recipe for a reader, where a feature finds them."""
+    recipes: RecipeFindings | None = services.ports.get("recipes")
+    texts = recipes.findings(recipe_hash) if recipes and recipe_hash else ()
+    return [text.in_language(caller.language) for text in texts]
 
 
 async def _jobs(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
@@ -137,7 +147,10 @@ async def _recipe(services: WebServices, caller: WebCaller, query: Mapping[str, 
     scope, id = query.get("scope", ""), query.get("id", "")
     work_master = await recipe_operations.find_recipe(services.store, services.scopes, scope, id)
     is_engineer = caller.role >= Role.ENGINEER
+    stored = await resources.load_work_master_at_revision(services.store, id, scope)
     return "recipe.html", {
+        "findings": _findings(services, caller, stored.recipe.hash if stored else ""),
+        "name": stored.recipe if stored else NO_RECIPE_NAME,
         "recipe": recipe_operations.recipe_line(scope, work_master),
         "is_engineer": is_engineer,
         "subjects": [],

@@ -92,7 +92,16 @@ class Desk:
     draft, seen = await desk.edit(draft.id, draft.current, InsertAfter("Tighten", "Verify"), Author("anna", "en"))
     """
 
-    def __init__(self, store: Store, settings: Settings, ask: Ask, clock: Clock = now_ms) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        ask: Ask,
+        clock: Clock = now_ms,
+        findings: Callable[[str], Sequence[Text]] = lambda _: (),
+    ) -> None:
+        """Create the desk; `findings` returns what is found in a stored recipe, by its hash."""
+        self.findings = findings
         self.store = store
         self.settings = settings
         self.ask = ask

@@ -19,10 +19,11 @@ _ADVICE: Final = "Check it in a terminal: edge check recipe"
 
 
 class ExaminedRecipe(Struct, frozen=True):
-    """The faults and warnings of a recipe, as sentences in English."""
+    """The faults and warnings of a recipe, as sentences in English; `messages` are both as texts for the page."""
 
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    messages: tuple[Text, ...] = ()
 
 
 async def examine_apart(recipes: Sequence[Any]) -> list[ExaminedRecipe]:

@@ -5,6 +5,7 @@ It reads a list of recipes from standard input, writes a result for each, and ha
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -25,9 +26,21 @@ def examine(recipe: object) -> ExaminedRecipe:
     if not isinstance(net, Net):
         return ExaminedRecipe()
     texts: dict[FindingLevel, list[str]] = {level: [] for level in FindingLevel}
-    for item in check_net(net, result_members()).findings:
+    findings = check_net(net, result_members()).findings
+    for item in findings:
         texts[item.level].append(f"{item.level}: {item.message} ({item.kind})")
-    return ExaminedRecipe(tuple(texts[FindingLevel.FAULT]), tuple(texts[FindingLevel.WARNING]))
+    messages = tuple(item.message for item in findings if item.level is not FindingLevel.INFORMATION)
+    return ExaminedRecipe(tuple(texts[FindingLevel.FAULT]), tuple(texts[FindingLevel.WARNING]), messages)
+
+
+def faults_and_warnings(recipe: object) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what is found in a recipe (decoded JSON), for checks of files: sentences without their levels."""
+    result = examine(recipe)
+    return [_without_level(text) for text in result.faults], [_without_level(text) for text in result.warnings]
+
+
+def _without_level(text: str) -> str:
+    return text.partition(": ")[2]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ FEATURE = Feature(
     schemas={"recipe-tests": "edge.features.recipes.recipe_tests:recipe_tests_schema"},
     settings_kinds={"recipetest": "edge.features.recipes.recipe_tests:RECIPE_TEST_SETTING"},
     documents={"recipetest": DocumentKind("recipe-tests", lambda keys: keys.recipe_tests())},
+    recipe_examination="edge.features.recipes.examiner:faults_and_warnings",
     work_master_record="edge.features.recipes.revisions:plan_revisions",
     page="edge.features.recipes.page:PAGE",
     open="edge.features.recipes.service:open_recipes",

@@ -14,9 +14,11 @@ from edge.app.parts import GatewayParts, Works
 from edge.app.recipe_process import RecipeProcess
 from edge.features.recipes.desk import Ask, Desk
 from edge.features.recipes.examination import ExaminedRecipe, examine_apart
+from edge.features.recipes.revisions import recipe_hash
 from edge.features.recipes.settings import RecipesSettings
 from edge.features.recipes.workbench_requests import EncodedAnswer, Request
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.model.isa95 import WorkMaster
 from edge.model.recipe import is_recipe_schema
 from edge.station.settings import follow_settings
@@ -46,7 +48,7 @@ async def open_recipes(stack: AsyncExitStack, core: GatewayParts, works: Works) 
     await core.keep_running(stack, "recipes", partial(restart_on_outage, "recipes", follow))
     process = RecipeProcess(_WORKBENCH)
     stack.push_async_callback(process.close)
-    return Opened(port=Desk(core.store, core.settings, ask_apart(process)))
+    return Opened(port=Desk(core.store, core.settings, ask_apart(process), findings=watch.findings))
 
 
 def ask_apart(process: RecipeProcess) -> Ask:
@@ -99,6 +101,12 @@ class RecipeWatch:
         self._examine = examine
         self._examined: dict[str, Mapping[bytes, ExaminedRecipe]] = {}
         """The results by scope and content."""
+        self._by_hash: dict[str, dict[str, ExaminedRecipe]] = {}
+
+    def findings(self, recipe_hash: str) -> Sequence[Text]:
+        """Return the faults and warnings of a stored recipe by its hash; none of one that is not stored any more."""
+        found = (results[recipe_hash] for results in self._by_hash.values() if recipe_hash in results)
+        return next(found, ExaminedRecipe()).messages
 
     async def look(self, scope: str) -> None:
         """Examine the recipes of a scope; of all scopes without one."""
@@ -126,3 +134,4 @@ class RecipeWatch:
                 for text in (*result.faults, *result.warnings):
                     logger.warning("recipe", scope=scope, work_master=master.id, finding=text)
         self._examined[scope] = known
+        self._by_hash[scope] = {recipe_hash(master): known[text] for text, master in contents.items() if text in known}

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.app.documents import GuardedStore
-from edge.app.features import gateway_settings
+from edge.app.features import examine_recipe, gateway_settings
 from edge.cli.files import print_result
 from edge.cli.locks import owner_name
 from edge.cli.terminal.command_group import further_options
@@ -31,8 +31,17 @@ from edge.features.station_files.apply import all_scopes, apply_files, load_obje
 from edge.features.station_files.content import StationFiles, has_files
 from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.export import refuse_used, write_folder
-from edge.features.station_files.objects import ObjectDifference, Objects, audit_action, audit_subject, compare, summary
+from edge.features.station_files.objects import (
+    ObjectDifference,
+    ObjectKind,
+    Objects,
+    audit_action,
+    audit_subject,
+    compare,
+    summary,
+)
 from edge.foundation.errors import Refused
+from edge.model.recipe import is_recipe_schema
 from edge.station.clock import store_clock
 from edge.store import initialization
 from edge.store.reads import load_scopes
@@ -222,7 +231,21 @@ async def export(at: StoreAccess, folder: Path) -> CommandOutput:
 def check(folder: Path, sections: Mapping[str, FeatureSettings] = MappingProxyType({}), *, as_json: bool) -> None:
     """Check station files.
 
-    FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
+    FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed. Recipes are checked as
+    by `edge check recipe`: one at which a job can stand still is a fault here. A gateway takes it at its start, with an
+    alarm.
     """
     station_files = asyncio.run(read_files(folder.absolute(), StationDocuments(Settings(sections=sections))))
-    print_result(folder, station_files.faults, (), as_json=as_json)
+    faults, warnings = _examined(station_files.objects)
+    print_result(folder, (*station_files.faults, *faults), warnings, as_json=as_json)
+
+
+def _examined(objects: Objects) -> tuple[list[str], list[str]]:
+    """Return the faults and warnings of the recipes, each with its file."""
+    faults, warnings = list[str](), list[str]()
+    for subject, described in objects.items():
+        if subject.kind == ObjectKind.WORK_MASTER and is_recipe_schema(described.content.get("dataschema")):
+            results = examine_recipe(described.content.get("data"))
+            for texts, found in zip((faults, warnings), results, strict=True):
+                texts += [f"{described.file}: {subject}: {text}" for text in found]
+    return faults, warnings

@@ -5,18 +5,22 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest_asyncio
 
 from edge.access.login import Users
 from edge.features.recipes.release import release_recipe
+from edge.foundation.text import Text
+from edge.model.job_state import Cause, JobState
 from edge.station.settings import SettingSource
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser, services_of, serving
 from tests.features.recipes.desks import ANNA, SCOPE, SOUND, STUCK, TEXT, desk_on
-from tests.station.plant import Plant
+from tests.station.plant import TIGHTEN, Plant, order
 
 RECIPE = f"/api/v1/recipes/{SCOPE}/WM"
 DRAFTS = "/api/v1/recipe-drafts"
+TIGHT = TEXT.replace("a.v1", TIGHTEN)
 
 
 @pytest_asyncio.fixture
@@ -136,3 +140,17 @@ async def test_draft_is_replayed_and_its_conditions_have_values(engineer: Browse
     assert "values" in (await engineer.post(f"{at}/condition", body)).json
     names = (await engineer.get(f"{at}/names")).json["names"]
     assert {"name": "actions.a.done", "kind": "action", "seen": []} in names
+
+
+async def test_pages_of_job_and_recipe_show_revision_and_findings(plant: Plant, users: Users) -> None:
+    desk = desk_on(plant.store, findings=lambda _: [Text.of("no exit is true when it is <b>")])
+    await release_recipe(desk, SCOPE, "WM", msgspec.json.decode(TIGHT), "first", ANNA, SettingSource.PAGE)
+    await plant.order(Cause.STORE_AND_START, order("R1", "WM"))
+    await plant.until_state("R1", JobState.RUNNING)
+    async with serving(services_of(plant, users, ports={"recipes": desk})) as browser:
+        reader = await browser.logged_in("eve")
+        for address in ("/job?id=R1", f"/recipe?scope={SCOPE}&id=WM"):
+            page = (await reader.get(address)).text
+            assert "revision 1 (" in page
+            assert "no exit is true when it is &lt;b&gt;" in page
+        assert (await reader.get("/api/v1/jobs/R1")).json["job"]["recipe_revision"] == 1

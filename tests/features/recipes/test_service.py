@@ -10,6 +10,7 @@ from edge.app.recipe_process import RecipeProcess
 from edge.features.recipes.changes import RenameElement
 from edge.features.recipes.examination import ExaminedRecipe
 from edge.features.recipes.examiner import examine
+from edge.features.recipes.revisions import recipe_hash
 from edge.features.recipes.service import RecipeWatch, ask_apart, examine_work_masters
 from edge.features.recipes.workbench import ask_here
 from edge.features.recipes.workbench_requests import CheckText, DraftCheck, DraftView, EditText
@@ -97,6 +98,16 @@ async def test_stored_recipes_with_faults_are_counted_until_they_are_corrected(s
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK))
     await settings.apply(SCOPE, "workmaster", SettingsMethod.DELETE, [{"ID": "fit"}])
     assert counts[-2:] == [1, 0]
+
+
+async def test_findings_of_a_stored_recipe_are_found_by_its_hash(store: Store, settings: StationSettings) -> None:
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, payload("fit", STUCK))
+    watch = RecipeWatch(store, (SCOPE,), lambda _: None, examined)
+    await watch.look("")
+    (message,) = watch.findings(recipe_hash(master("fit", STUCK)))
+    assert str(message).startswith("step A: no exit can become true")
+    assert "Schritt A" in message.in_language("de")
+    assert watch.findings("0" * 12) == ()
 
 
 async def test_gateway_asks_the_workbench_in_another_process() -> None:

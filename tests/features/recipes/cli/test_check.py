@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.cli import main
+from tests.features.recipes.test_examiner import STUCK
 
 STEP = {"name": "Init", "initial": True}
 LEAVING = {"source": "Init", "target": "End", "condition": "always"}
@@ -116,3 +117,12 @@ def test_recipes_check_is_the_same_command(tmp_path: Path) -> None:
     file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
     answer = CliRunner().invoke(main, ["recipes", "check", str(file)])
     assert (answer.exit_code, answer.output) == (0, f"{file}: no problems\n")
+
+
+def test_station_files_with_a_recipe_that_stands_still_have_a_fault(tmp_path: Path) -> None:
+    masters = tmp_path / "scopes" / "station-1" / "workmasters"
+    masters.mkdir(parents=True)
+    (masters / "stuck.json").write_text(json.dumps(STUCK), encoding="utf-8")
+    answer = CliRunner().invoke(main, ["check", "station", str(tmp_path)])
+    assert answer.exit_code == 2
+    assert "workmasters/stuck.json: workmaster station-1/stuck: step A: no exit can become true" in answer.stdout
