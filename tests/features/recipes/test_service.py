@@ -20,6 +20,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
+from edge.store.commit import join, spread
 from tests.features.recipes.desks import TEXT
 from tests.features.recipes.recipes import Json
 from tests.features.recipes.test_examiner import SOUND, STUCK
@@ -119,3 +120,26 @@ async def test_gateway_asks_the_workbench_in_another_process() -> None:
             await ask(EditText(TEXT, RenameElement("A", "B")), DraftView)
     finally:
         await process.close()
+
+
+@pytest.mark.slow
+async def test_start_reads_none_of_100_000_revisions(store: Store) -> None:
+    names = [f"WM-{number}" for number in range(100)]
+    await store.commit(join(resources.save_work_master(store.keys, SCOPE, master(name, SOUND)) for name in names))
+
+    async def sent_by_a_start() -> int:
+        before = await sent(store)
+        await RecipeWatch(store, (SCOPE,), lambda _: None, examined).look("")
+        return await sent(store) - before
+
+    without = await sent_by_a_start()
+    revision = "x" * 200
+    for name in names:
+        fields = [part for number in range(1000) for part in (number, revision)]
+        await store.commit(spread("HSET", (store.keys.recipe_revisions(SCOPE, name),), fields))
+    assert await sent_by_a_start() <= without + 2000
+
+
+async def sent(store: Store) -> int:
+    """Return the bytes that the store has sent so far."""
+    return int((await store.execute("INFO", "stats"))["total_net_output_bytes"])
