@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import socket
 import tomllib
 import tty
@@ -16,6 +17,7 @@ import pytest
 from tests.outside.plant import Mes
 from tests.outside.servers import PREFIX, Broker, Clock, Gateway, Store, ended, wait_for
 
+SFC = Path(__file__).parents[2] / "docs" / "reference" / "sfc.md"
 DEADLINE = 60.0
 RECIPE: dict[str, Any] = {
     "steps": [{"name": "Wait", "initial": True}, {"name": "Done"}],
@@ -179,3 +181,20 @@ def order_of(mes: Mes, job: str) -> Any:
     """Return the job order that is retained; None where there is none."""
     topic = f"{PREFIX}/{mes.scope}/order/{job.replace('%', '%25')}"
     return next((received.data["JobOrder"] for received in list(mes.client.received) if received.topic == topic), None)
+
+
+def test_code_is_compared_with_the_serial_number_of_the_order(mes: Mes, readers: Readers) -> None:
+    """The recipe and the order are those of the reference, from the MES to the condition."""
+    section = SFC.read_text().partition("### Order parameters and scanned codes")[2]
+    recipe, call = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", section, re.DOTALL)[:2])
+    mes.configure("WM-SCAN", recipe)
+    for job, code, verdict in (("J-7", "VIN-7", "ok"), ("J-8", "VIN-8", "not_ok")):
+        call["JobOrder"]["JobOrderID"] = job
+        assert mes.call("StoreAndStart", call).status == 1
+        mes.wait_for_state(job, "Running", DEADLINE)
+        readers.scan(code)
+        mes.wait_for_state(job, "Ended", DEADLINE)
+        wait_for(lambda job=job: mes.result(job), f"the result of {job}", DEADLINE)
+        entries = {entry["ID"]: entry for entry in mes.result(job)["JobResponseData"]}
+        assert entries["Verdict"]["Value"] == verdict
+        assert {part["ID"]: part["Value"] for part in entries["Recipe"]["Subparameters"]}["Revision"] == 1
