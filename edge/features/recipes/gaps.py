@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from edge.features.recipes.exploration import Exploration, explore
 from edge.features.recipes.finding import ElementType, FindingKind, RecipeElement, RecipeFinding, finding
 from edge.features.recipes.footprint import names_of_state
+from edge.features.recipes.witness import script_to
 from edge.foundation.text import Text, join_texts
 from edge.sfc.net import Net, NetTransition
 from edge.sfc.structure import Structure
@@ -81,7 +83,7 @@ class _Gaps:
             for number in written:
                 if number not in reported:
                     reported.add(number)
-                    yield self._never_clears(number, transition, hider)
+                    yield self._shown(self._never_clears(number, transition, hider), transition.sources)
                 break
             else:
                 explained.difference_update(transition.targets)
@@ -188,7 +190,7 @@ class _Gaps:
             conditions = join_texts(
                 ", ", (Text.of("{way} [{condition}]", way=_label(way), condition=way.text or "always") for way in ways)
             )
-            yield finding(
+            reached = finding(
                 FindingKind.NEVER_REACHED,
                 RecipeElement(ElementType.STEP, step, self._net.steps[step].index),
                 Text.of(
@@ -196,6 +198,20 @@ class _Gaps:
                 ),
                 Text.of("Correct the conditions of the ways to {step}, or remove the step.", step=step),
             )
+            yield self._shown(reached, transition.sources)
+
+    def _shown(self, item: RecipeFinding, steps: Sequence[str]) -> RecipeFinding:
+        """Return a finding with the script of a run that leaves these steps by another way."""
+        return replace(item, script=_script_of_leaving(self._exploration, steps))
+
+
+def _script_of_leaving(exploration: Exploration, steps: Sequence[str]) -> dict[str, Any] | None:
+    """Return the script of the shortest run that leaves steps; None where no run does, or no script can."""
+    for state in exploration.states:
+        run = state.run
+        if all(name in run.steps and run.steps[name].count and not run.steps[name].active for name in steps):
+            return script_to(exploration, state)
+    return None
 
 
 def _label(transition: NetTransition) -> str:
@@ -219,7 +235,7 @@ def _cut_off(exploration: Exploration, seen: _Runs) -> Iterator[RecipeFinding]:
     for key, action in net.actions.items():
         if key not in exploration.cut or key in seen.completed:
             continue
-        yield finding(
+        cut = finding(
             FindingKind.WORK_CUT_OFF,
             RecipeElement(ElementType.ACTION, action.name, action.index),
             Text.of(
@@ -233,3 +249,4 @@ def _cut_off(exploration: Exploration, seen: _Runs) -> Iterator[RecipeFinding]:
                 step=action.step,
             ),
         )
+        yield replace(cut, script=_script_of_leaving(exploration, (action.step,)))

@@ -2,8 +2,14 @@
 
 import pytest
 
+from edge.features.recipes.check import check_net
+from edge.features.recipes.finding import FindingKind
+from edge.features.simulator.script import parse_script
+from edge.features.simulator.virtual_simulation import simulate
 from tests.features.recipes.findings import found
-from tests.features.recipes.recipes import Json, action, recipe, way
+from tests.features.recipes.recipes import Json, action, net_of, recipe, way
+
+GAPS = {FindingKind.NEVER_CLEARS, FindingKind.NEVER_REACHED, FindingKind.WORK_CUT_OFF}
 
 NEVER: dict[str, tuple[Json, set[tuple[str, str]]]] = {
     "hidden by priority": (
@@ -103,3 +109,19 @@ CUT_OFF: dict[str, Json] = {
 @pytest.mark.parametrize("name", CUT_OFF)
 def test_work_that_is_always_cut_off_is_found(name: str) -> None:
     assert found(CUT_OFF[name], information=False) == {("work-cut-off", "a")}
+
+
+@pytest.mark.parametrize("name", [*NEVER])
+def test_script_of_what_no_run_does_leaves_its_step_by_another_way(name: str) -> None:
+    data, _ = NEVER[name]
+    net = net_of(data)
+    scripts = [item for item in check_net(net).findings if item.script is not None]
+    for item in scripts:
+        trace = simulate(data, parse_script(dict(item.script or {})))
+        assert any(not step["active"] for step in trace.steps), trace.steps
+
+
+def test_gaps_of_plain_recipes_have_a_script() -> None:
+    for name in ("hidden by priority", "time beyond the limit", "constant", "misspelt state"):
+        findings = check_net(net_of(NEVER[name][0])).findings
+        assert any(item.script is not None and item.kind in GAPS for item in findings), name
