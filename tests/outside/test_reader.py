@@ -9,6 +9,7 @@ import socket
 import tomllib
 import tty
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ def test_code_is_compared_with_the_serial_number_of_the_order(mes: Mes, readers:
         mes.wait_for_state(job, "Running", DEADLINE)
         readers.scan(code)
         mes.wait_for_state(job, "Ended", DEADLINE)
-        wait_for(lambda job=job: mes.result(job), f"the result of {job}", DEADLINE)
+        wait_for(partial(mes.result, job), f"the result of {job}", DEADLINE)
         entries = {entry["ID"]: entry for entry in mes.result(job)["JobResponseData"]}
         assert entries["Verdict"]["Value"] == verdict
         assert {part["ID"]: part["Value"] for part in entries["Recipe"]["Subparameters"]}["Revision"] == 1

@@ -123,6 +123,8 @@ async def test_json_list_has_instants_in_utc(edge: Edge, plant: Plant) -> None:
         "error": None,
         "outcome": None,
         "verdict": None,
+        "recipe_revision": None,
+        "recipe_hash": None,
         "comment": None,
     }
 

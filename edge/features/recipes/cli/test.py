@@ -1,6 +1,7 @@
 """`edge recipes test`: runs the tests of a folder of station files, or those that are stored."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import click
 from edge.cli.terminal.operator import operator_languages
 from edge.cli.terminal.output import print_json, print_text, usage_failure
 from edge.cli.terminal.store_access import StoreAccess, json_option, read_json, run_on_store, settings_option
-from edge.features.recipes.junit import junit_xml
 from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult, load_tests, parse_tests, run_test
 from edge.foundation.text import language_for
 from edge.store.resources import load_work_masters
@@ -106,3 +106,36 @@ async def _read_stored(at: StoreAccess) -> tuple[Sequence[RecipeTest], dict[str,
         for master in await load_work_masters(at.store, scope):
             recipes.setdefault(master.id, {})[scope] = master.data
     return await load_tests(at.store), recipes
+
+
+def junit_xml(results: Sequence[RecipeTestResult]) -> str:
+    """Return a document with a suite for each Work Master; times are virtual seconds."""
+    names = dict.fromkeys(result.work_master for result in results)
+    suites = [_suite(name, [result for result in results if result.work_master == name]) for name in names]
+    failures = sum(not result.is_passed for result in results)
+    head = f'<testsuites name="recipes" tests="{len(results)}" failures="{failures}">'
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>", ""])
+
+
+def _suite(name: str, results: Sequence[RecipeTestResult]) -> str:
+    failures = sum(not result.is_passed for result in results)
+    cases = "\n".join(map(_case, results))
+    return f'<testsuite name={_attribute(name)} tests="{len(results)}" failures="{failures}">\n{cases}\n</testsuite>'
+
+
+def _case(result: RecipeTestResult) -> str:
+    head = f"<testcase classname={_attribute(result.work_master)} name={_attribute(result.id)}"
+    time = f' time="{result.seconds:.3f}"' if result.seconds is not None else ""
+    if result.is_passed:
+        return f"{head}{time}/>"
+    text = _printable("; ".join(result.reasons))
+    return f"{head}{time}><failure message={_attribute(text)}>{escape(text)}</failure></testcase>"
+
+
+def _attribute(text: str) -> str:
+    return f'"{escape(_printable(text))}"'
+
+
+def _printable(text: str) -> str:
+    """Return a text without the characters that XML 1.0 forbids."""
+    return "".join(character if character.isprintable() else " " for character in text)
