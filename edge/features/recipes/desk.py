@@ -124,6 +124,7 @@ class Desk:
         mark = await load_released_mark(self.store, scope, work_master_id)
         begin = text if text is not None else await self._begin(scope, work_master_id, number)
         _require_length(begin)
+        begin = (await self.ask(ViewText(begin), DraftView)).text
         target = (scope, work_master_id, mark.number)
         draft, commit = plan_creation(
             self.store.keys, draft_id, target, begin, self.stamp(by, "create"), self.bounds.drafts
@@ -246,9 +247,10 @@ class Desk:
         """Replace the text of a draft; it may have faults. Raises Refused when the version is not the current one."""
         _require_length(text)
         draft = await self.seen(draft_id, version, by)
-        if not _is_repeated(draft, by):
-            draft = await self._save(draft, version, text, by, "text")
-        return draft, await self.view(draft)
+        if _is_repeated(draft, by):
+            return draft, await self.view(draft)
+        view = await self.ask(ViewText(text), DraftView)
+        return await self._save(draft, version, view.text, by, "text"), view
 
     async def _save(self, draft: RecipeDraft, version: int, text: str, by: Author, change: str) -> RecipeDraft:
         most = self.bounds.draft_versions

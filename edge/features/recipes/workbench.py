@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.app.features import recipe_checks, result_members
 from edge.app.recipe_process import serve
@@ -23,6 +24,8 @@ from edge.features.recipes.check import check_net
 from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.features.recipes.edits import EditRefused, edit
 from edge.features.recipes.finding import ElementType
+from edge.features.recipes.plcopen.finding import PlcFinding
+from edge.features.recipes.plcopen.reader import import_plcopen
 from edge.features.recipes.positions import NO_POSITIONS, Positions, positions_of
 from edge.features.recipes.public_finding import public_findings
 from edge.features.recipes.recipe_tests import run_test
@@ -43,7 +46,7 @@ from edge.features.recipes.workbench_requests import (
     text_of,
 )
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text
 from edge.model.json_value import read_json_text
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
@@ -55,7 +58,9 @@ _JSON_PLACE: Final = re.compile(r"line (\d+) column (\d+)")
 
 
 def view(text: str) -> DraftView:
-    """Return a text with its faults and its chart."""
+    """Return a text with its faults and its chart; a chart of a PLC without faults as the recipe that it becomes."""
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        return _imported(text)
     try:
         data = read_json_text(text.encode())
     except Refused as refused:
@@ -68,6 +73,19 @@ def view(text: str) -> DraftView:
     return DraftView(text=text, recipe=data, problems=(), warnings=net.warnings, chart=draft_svg(net.recipe, ()))
 
 
+def _imported(text: str) -> DraftView:
+    """Return PLCopen XML as a recipe, or with all its faults."""
+    imported = import_plcopen(text.encode())
+    if imported.recipe is None:
+        return DraftView(text=text, recipe=None, problems=_of_plc(imported.faults), warnings=(), chart="")
+    seen = view(text_of(imported.recipe))
+    return replace(seen, warnings=(*(warning.stated(ENGLISH) for warning in imported.warnings), *seen.warnings))
+
+
+def _of_plc(faults: Sequence[PlcFinding]) -> tuple[RecipeProblem, ...]:
+    return tuple(RecipeProblem(message=fault.stated(ENGLISH), line=fault.place.line or None) for fault in faults)
+
+
 def edited(text: str, change: Change) -> DraftView:
     """Return a text after a change. Raises Refused when it is not possible."""
     after = edit(_recipe_of(text), change)
@@ -78,15 +96,15 @@ def edited(text: str, change: Change) -> DraftView:
 
 def checked(text: str, language: str) -> DraftCheck:
     """Return what a check finds in a text."""
-    try:
-        data = read_json_text(text.encode())
-    except Refused as refused:
-        return DraftCheck(problems=(_of_json(refused),))
+    seen = view(text)
+    if seen.recipe is None:
+        return DraftCheck(problems=seen.problems)
+    data = seen.recipe
     net = compile_recipe(data, checks=recipe_checks())
     if isinstance(net, RejectedRecipe):
         return DraftCheck(problems=_placed(net.faults, text))
     result = check_net(net, result_members())
-    findings = public_findings(result.findings, places_in(text), language)
+    findings = public_findings(result.findings, places_in(seen.text), language)
     return DraftCheck(problems=(), warnings=net.warnings, findings=findings, bounded=not result.is_complete)
 
 

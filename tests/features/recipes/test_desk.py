@@ -8,8 +8,11 @@ import pytest
 from edge.features.recipes.changes import InsertAfter, RenameElement
 from edge.features.recipes.desk import Author
 from edge.features.recipes.drafts import load_text
+from edge.features.recipes.plcopen.writer import export_plcopen
 from edge.features.recipes.release import release_recipe
 from edge.foundation.errors import Refused
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.station.settings import SettingSource
 from edge.store.client import Store
 from tests.features.recipes.desks import ANNA, BEN, SCOPE, SOUND, TEXT, desk_on
@@ -107,3 +110,18 @@ async def test_too_long_text_and_unknown_names_are_refused(store: Store) -> None
     await desk.discard(draft.id, 1, BEN)
     with pytest.raises(Refused, match="there is no draft"):
         await desk.draft(draft.id)
+
+
+async def test_chart_of_a_plc_becomes_the_recipe_of_a_draft(store: Store) -> None:
+    desk = desk_on(store)
+    net = compile_recipe(SOUND)
+    assert isinstance(net, Net)
+    xml = export_plcopen(net, SOUND, "WM", "2026-11-27T00:00:00").decode()
+    draft = await desk.create(SCOPE, "WM", ANNA, xml)
+    assert json.loads(await desk.text(draft)) == SOUND
+    faulty = xml.replace("<step ", "<macroStep ", 1).replace("</step>", "</macroStep>", 1)
+    saved, view = await desk.write(draft.id, draft.current, faulty, ANNA)
+    assert await desk.text(saved) == faulty
+    assert view.recipe is None
+    assert any(problem.line for problem in view.problems)
+    assert (await desk.check(saved, "en")).problems
