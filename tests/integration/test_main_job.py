@@ -67,7 +67,15 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
             assert heard.states() == ENDED
             response = heard.retained["result/J1"]
             results = {value["ID"]: value for value in response["JobResponseData"]}
-            assert results.keys() == {"position_axle", "tighten", "camera_qa", "verify", "Attempts", "Verdict"}
+            assert results.keys() == {
+                "position_axle",
+                "tighten",
+                "camera_qa",
+                "verify",
+                "Attempts",
+                "Recipe",
+                "Verdict",
+            }
             assert results["tighten"]["Subparameters"] == [{"ID": "torque", "Value": 85.2}]
             assert response["StartTime"] <= response["EndTime"]
             await wait_until(lambda: heard.activations() == dict.fromkeys(STEPS, 1))

@@ -110,7 +110,13 @@ async def test_job_is_ordered_monitored_paused_and_queried_over_opcua(
             await wait_until(lambda: ear.states == ["Running", "Interrupted", "Running", "Ended"])
             response, status = await call(results, "RequestJobResponseByJobOrderID", isa95, ua.Variant("J1"))
             assert status == 1
-            assert {item.ID for item in response.JobResponseData} == {"position", "tighten", "Attempts", "Verdict"}
+            assert {item.ID for item in response.JobResponseData} == {
+                "position",
+                "tighten",
+                "Attempts",
+                "Recipe",
+                "Verdict",
+            }
             with pytest.raises(ua.uaerrors.BadNodeIdUnknown):
                 await chart.read_browse_name()
             assert await call(control, "Clear", isa95, ua.Variant("J1"), NO_COMMENT) == [1]
