@@ -2,14 +2,18 @@
 
 import pytest
 
+from edge.app.features import archived_runs
+from edge.config import Settings
 from edge.features.archive.database import ArchiveFile
 from edge.features.archive.record import EQUIPMENT, PARAMETER, VERDICT, term_of
-from edge.features.archive.search import Search, find_jobs, load_archived
+from edge.features.archive.search import Search, find_jobs, load_archived, newest_runs
+from edge.features.archive.settings import ArchiveSettings
 from edge.foundation.errors import Refused
+from edge.station.stored_job import JobReplay, replay_recorded
 from tests.features.archive import search_limits
-from tests.features.archive.archived import ids_in
+from tests.features.archive.archived import end_jobs, ids_in, open_writer
 from tests.features.archive.records import record, records
-from tests.station.plant import NOW
+from tests.station.plant import NOW, SCOPE, Plant
 
 
 @pytest.mark.parametrize(
@@ -59,3 +63,20 @@ def test_unknown_job_is_refused(archive_file: ArchiveFile) -> None:
     archive_file.write([], {})
     with pytest.raises(Refused, match="the archive has no job 'J9'"):
         load_archived(archive_file.file, "J9")
+
+
+async def test_newest_runs_of_a_work_master_can_be_replayed(plant: Plant, archive_file: ArchiveFile) -> None:
+    """`edge recipes replay` reads them, also of jobs that the store no longer has."""
+    await end_jobs(plant, ["J1", "J2", "J3"])
+    await (await open_writer(plant, archive_file)).flush()
+    folder = str(archive_file.file.parent)
+    settings = Settings(sections={"archive": ArchiveSettings(directory=folder)})
+    (name,) = {line.work_master for line in find_jobs(archive_file.file, Search(), 9).jobs}
+    runs = newest_runs(settings, SCOPE, name, 2)
+    assert [run.stored.run.job_id for run in runs] == ["J3", "J2"]
+    replays = [replay_recorded(run) for run in runs]
+    assert all(isinstance(item, JobReplay) and item.is_same for item in replays)
+    assert newest_runs(settings, SCOPE, "OTHER", 2) == []
+    assert newest_runs(Settings(sections={"archive": ArchiveSettings(directory="/nowhere")}), SCOPE, name, 2) == []
+    assert archived_runs(settings, SCOPE, name, 2) == runs
+    assert archived_runs(Settings(), SCOPE, name, 2) == []
