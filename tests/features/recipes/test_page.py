@@ -154,3 +154,20 @@ async def test_pages_of_job_and_recipe_show_revision_and_findings(plant: Plant, 
             assert "revision 1 (" in page
             assert "no exit is true when it is &lt;b&gt;" in page
         assert (await reader.get("/api/v1/jobs/R1")).json["job"]["recipe_revision"] == 1
+
+
+async def test_changes_releases_and_refusals_are_in_the_audit_trail(plant: Plant, users: Users) -> None:
+    services = services_of(plant, users, ports={"recipes": desk_on(plant.store)})
+    async with serving(services) as browser:
+        engineer = await browser.logged_in("max")
+        at = f"{DRAFTS}/{(await begin(engineer, text=TEXT))['draft']['id']}"
+        await engineer.post(f"{at}/release", {"version": 9, "reason": "try"})
+        await engineer.post(f"{at}/release", {"version": 1, "reason": "first"})
+    waiting = services.audit.trail._waiting  # noqa: SLF001 - what waits for the store
+    records = [(item.record.user, item.record.action, item.record.comment, item.record.status) for item in waiting][1:]
+    assert [(user, action, comment) for user, action, comment, _ in records] == [
+        ("max", "recipes draft", "version 1"),
+        ("max", "recipes release", "try"),
+        ("max", "recipes release", "first"),
+    ]
+    assert ["has changed the draft" in status for *_, status in records] == [False, True, False]
