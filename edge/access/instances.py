@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.model.equipment_health import EquipmentReport
+from edge.foundation.text import ENGLISH
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, PublicEquipment, public_equipment
 from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import LeaseWatch, parse_lease
@@ -104,6 +105,29 @@ async def load_reports(store: Store, scopes: Sequence[str]) -> Mapping[str, Gate
     reports = await equipment_memory.load_registered_reports(store, scopes)
     working = await working_instances(store, reports)
     return {name: GatewayReport(report, name in working) for name, report in reports.items()}
+
+
+class EquipmentView(Struct, frozen=True):
+    """One piece of equipment as reported by a gateway at an instant; `at_work` is whether that gateway runs."""
+
+    gateway: str
+    at_work: bool
+    at: int
+    health: EquipmentHealth
+
+    def public(self, language: str = ENGLISH) -> PublicEquipment:
+        """Return the public form, with reasons in a language."""
+        return public_equipment(self.health, self.gateway, self.at, at_work=self.at_work, language=language)
+
+
+def equipment_views(reports: Mapping[str, GatewayReport]) -> list[EquipmentView]:
+    """Return all equipment in the reports of the gateways."""
+    return [
+        EquipmentView(gateway, gateway_report.at_work, gateway_report.report.at, health)
+        for gateway, gateway_report in reports.items()
+        if gateway_report.report
+        for health in gateway_report.report.equipment
+    ]
 
 
 def _is_sure(value: str) -> bool:

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.access.audit_trail import AuditTrail, limit_of_callers
+from edge.foundation.errors import Refused
 from edge.foundation.text import Text, language_for
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.user import Role
@@ -32,6 +33,12 @@ class WebCaller(Struct, frozen=True):
     def language(self) -> str:
         """The language in which the sender reads texts."""
         return language_for(self.languages)
+
+    def require(self, role: Role) -> None:
+        """Raise Refused(`forbidden`) unless the sender has this role, or a higher one."""
+        if self.role < role:
+            needed = Text.of("this needs the role {needed}.", needed=role.text)
+            raise Refused("forbidden", needed, "Log in as a user with this role.")
 
     @property
     def at_page(self) -> Text:

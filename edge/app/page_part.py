@@ -6,7 +6,7 @@ find out by `PageServices.ports`, and refuse or return nothing where it is off.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
@@ -100,6 +100,14 @@ class StationAsk(Struct, frozen=True):
     data: Any
 
 
+class AdminLink(NamedTuple):
+    """A link to a page of administration: its address, the key of its text, and the lowest role that may open it."""
+
+    address: str
+    key: str
+    role: str
+
+
 class PagePart(Struct, frozen=True):
     """The part of a feature; `templates` is the folder of those that its pages name."""
 
@@ -111,3 +119,5 @@ class PagePart(Struct, frozen=True):
     templates: Path | None = None
     asks: Callable[[Any, Sequence[str]], Awaitable[Sequence[StationAsk]]] | None = None
     """Reads what it asks of people at the station with the services, in the languages of a reader."""
+    administration: Sequence[AdminLink] = ()
+    """What leads to its pages from the page of the gateway."""

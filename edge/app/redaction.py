@@ -1,4 +1,4 @@
-"""Removes known secrets, and text that looks like a secret, from data that is passed on."""
+"""Removes known secrets, and text that looks like a secret, from data that is passed on, such as refused messages."""
 
 import contextlib
 import json
@@ -11,10 +11,13 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from edge.config import Settings
 from edge.config.value import Secret
+from edge.model.instant import Instant, rfc3339
 from edge.model.secret_text import HIDDEN, PATTERNS, START_OF_WORD
+from edge.store.dead_letters import RefusedMessage
 
 Redact = Callable[[str], str]
 
@@ -151,3 +154,34 @@ def redact_settings(value: object) -> object:
             return [redact_settings(element) for element in value]
         case _:
             return value
+
+
+class PublicRefused(Struct, frozen=True, kw_only=True):
+    """A refused message or a declined call: its topic or source as `way`, and the first 4 KiB of its payload."""
+
+    at: Instant | None
+    way: str
+    type: str | None
+    id: str | None
+    kind: str
+    reason: str
+    payload: str
+
+
+def without_secrets(message: RefusedMessage, redact: Redact) -> RefusedMessage:
+    """Return a message without secrets: a sender may have sent its password where it does not belong."""
+    payload = redact(message.payload.decode()).encode()
+    return msgspec.structs.replace(message, reason=redact(message.reason), payload=payload)
+
+
+def public_refused(message: RefusedMessage) -> PublicRefused:
+    """Return the public form of a message."""
+    return PublicRefused(
+        at=rfc3339(message.at),
+        way=message.way,
+        type=message.event_type or None,
+        id=message.event_id or None,
+        kind=message.kind,
+        reason=message.reason,
+        payload=message.payload.decode(),
+    )

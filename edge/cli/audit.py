@@ -4,17 +4,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
-import msgspec
 from rich.table import Table
 
-from edge.access.audit_trail import ChainFault, find_faults
+from edge.access.audit_reading import find_records, verify_chain
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import counted, usage_failure
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, json_option, settings_option, store_command
 from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.model.audit import AuditRecord, SealedRecord, public_record
-from edge.store.audit import load_head, newest, read_all
-from edge.store.client import Store
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True, epilog="Example: edge audit --json")
@@ -43,7 +40,7 @@ def audit(context: click.Context, settings_file: Path | None, *, as_json: bool) 
 async def list_(at: StoreAccess, last: int, user: str | None, subject: str | None, kind: str | None) -> CommandOutput:
     """List the newest audit records, the oldest of them first: who did what, from where, with which result."""
     wanted = {"user": user, "subject": subject, "kind": kind}
-    records = await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
+    records = await find_records(at.store, last, {name: text for name, text in wanted.items() if text is not None})
     return CommandOutput([public_record(*row) for row in records], _table(records))
 
 
@@ -55,40 +52,11 @@ async def verify(at: StoreAccess) -> CommandOutput:
     The newest digest is printed too: when the digest of an earlier day is not in the chain, the chain was computed
     again. The exit status is 0 when the chain is complete, 1 when it has a fault or the store is unavailable.
     """
-    faults, number, digest = await _verify(at.store)
-    listed = [{"number": fault.number, "problem": fault.problem} for fault in faults]
-    lines = [f"record {fault.number}: {fault.problem}" for fault in faults]
-    lines.append(f"{counted(number, 'record')}, newest digest {digest or '-'}, {counted(len(faults), 'fault')}")
-    data = {"records": number, "digest": digest, "faults": listed}
-    return CommandOutput(data, "\n".join(lines), is_failed=bool(faults))
-
-
-async def _verify(store: Store) -> tuple[list[ChainFault], int, str]:
-    # The head is read first and records that came after it are left out: a gateway may be at work.
-    head = await load_head(store)
-    everything = [sealed_record async for sealed_record in read_all(store)]
-    records = [sealed_record for sealed_record in everything if sealed_record.number <= head.number]
-    # Another limit may have removed records before: each record holds the one of its time.
-    limits = [record.keep for sealed_record in everything if (record := _record(sealed_record)) and record.keep]
-    keep = min(limits, default=0) - (len(everything) - len(records))
-    return list(find_faults(records, head, keep)), head.number, head.digest
-
-
-async def _newest(store: Store, last: int, wanted: dict[str, str]) -> list[tuple[SealedRecord, AuditRecord | None]]:
-    if not wanted:
-        return [(sealed_record, _record(sealed_record)) for sealed_record in await newest(store, last)]
-    pairs = [(sealed_record, _record(sealed_record)) async for sealed_record in read_all(store)]
-    return [pair for pair in pairs if all(getattr(pair[1], name, None) == text for name, text in wanted.items())][
-        -last:
-    ]
-
-
-def _record(sealed: SealedRecord) -> AuditRecord | None:
-    """Return the content of a stored record; None when it cannot be read."""
-    try:
-        return msgspec.json.decode(sealed.text, type=AuditRecord)
-    except msgspec.DecodeError:
-        return None
+    chain = await verify_chain(at.store)
+    lines = [f"record {fault.number}: {fault.problem}" for fault in chain.faults]
+    count, faults = counted(chain.records, "record"), counted(len(chain.faults), "fault")
+    lines.append(f"{count}, newest digest {chain.digest or '-'}, {faults}")
+    return CommandOutput(chain, "\n".join(lines), is_failed=bool(chain.faults))
 
 
 def _table(records: Iterable[tuple[SealedRecord, AuditRecord | None]]) -> Table:

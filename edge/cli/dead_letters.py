@@ -19,35 +19,17 @@ from edge.cli.terminal.store_access import (
     store_command,
 )
 from edge.cli.terminal.table import local_time, plain_table, wide_option
-from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
-from edge.foundation.text import Text
-from edge.model.instant import rfc3339
-from edge.sfc.signal import Phase
 from edge.station.manual_retry import retry_letter
-from edge.store.client import Store
-from edge.store.commit import join
-from edge.store.dead_letters import Letter, LetterKind, delete, load_all
-
-
-def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
-    """Return a letter as data; instants in UTC."""
-    return {
-        "id": letter_id,
-        "kind": letter.kind,
-        "scope": letter.scope,
-        "job_order_id": letter.job_id or None,
-        "at": rfc3339(letter.at),
-        "reason": letter.reason,
-        "details": letter.details,
-    }
+from edge.station.public_letter import drop_letters, find_letter, public_letter, retry_effect, subject_of
+from edge.store.dead_letters import Letter, load_all
 
 
 def table(letters: Mapping[str, Letter]) -> Table:
     """Return letters as a table, one per row."""
     fitted_table = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"), empty="no dead letters")
     for letter_id, letter in letters.items():
-        cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
+        cells = (letter_id, local_time(letter.at), letter.job_id, str(subject_of(letter)), letter.reason)
         fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
     return fitted_table
 
@@ -59,48 +41,14 @@ def report(letter_id: str, letter: Letter) -> Iterator[str]:
         "at": local_time(letter.at),
         "scope": letter.scope,
         "job": letter.job_id,
-        "what": _what(letter),
+        "what": str(subject_of(letter)),
         "reason": letter.reason,
         **letter.details,
-        "retry": _retry_effect(letter),
+        "retry": str(retry_effect(letter)),
     }
     width = max(map(len, facts))
     for name, text in facts.items():
         yield f"{printable(name):<{width}}  {printable(text)}"
-
-
-def _is_stop(letter: Letter) -> bool:
-    return letter.kind is LetterKind.COMMAND and letter.details.get("phase") == Phase.STOP
-
-
-def _what(letter: Letter) -> str:
-    match letter.kind:
-        case LetterKind.START:
-            return "start of a job"
-        case LetterKind.DECISION:
-            return "decision on a job"
-        case LetterKind.DEADLINE:
-            return "deadline of a job"
-        case LetterKind.COMMAND:
-            return f"command: {letter.details['phase']}"
-        case LetterKind.UNREADABLE:
-            return "unreadable entry"
-        case LetterKind.LATE:
-            return "late result"
-        case LetterKind.TELEMETRY:
-            return "batch of samples"
-
-
-def _retry_effect(letter: Letter) -> str:
-    if letter.is_redacted and letter.kind in {LetterKind.UNREADABLE, LetterKind.TELEMETRY}:
-        return "nothing: secrets in it are hidden by ***"
-    if letter.kind is LetterKind.UNREADABLE:
-        return "the entry returns to the work stream"
-    if letter.kind is LetterKind.TELEMETRY:
-        return "the batch is evaluated again, with the instants at which its samples arrived"
-    if letter.kind is LetterKind.LATE:
-        return "nothing: a late result is kept for a person"
-    return "the stop is sent again" if _is_stop(letter) else "the job runs again from its beginning"
 
 
 @click.group("dead-letters", cls=CommandGroup)
@@ -120,7 +68,7 @@ def dead_letters() -> None:
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the dead letters, oldest first."""
     letters = await load_all(at.store)
-    data = [as_data(letter_id, letter) for letter_id, letter in letters.items()]
+    data = [public_letter(letter_id, letter) for letter_id, letter in letters.items()]
     return CommandOutput(data, table(letters))
 
 
@@ -129,8 +77,8 @@ async def list_(at: StoreAccess) -> CommandOutput:
 @store_command
 async def show(at: StoreAccess, letter: str) -> CommandOutput:
     """Show a dead letter: its content, the reason, and the effect of `retry`."""
-    stored_letter = await _find(at.store, letter)
-    return CommandOutput(as_data(letter, stored_letter), "\n".join(report(letter, stored_letter)))
+    stored_letter = await find_letter(at.store, letter)
+    return CommandOutput(public_letter(letter, stored_letter), "\n".join(report(letter, stored_letter)))
 
 
 @dead_letters.command(epilog="Example: edge dead-letters retry 1763624400000-0")
@@ -143,7 +91,7 @@ async def retry(at: StoreAccess, letter: str) -> str:
     it has done already. A stop is sent again. A batch of samples is evaluated again.
     """
     async with recorded(at, "dead-letters retry", letter):
-        stored_letter = await _find(at.store, letter)
+        stored_letter = await find_letter(at.store, letter)
         await retry_letter(at.store, letter, stored_letter, now_ms)
     return f"{letter}: retried" + (f" for job {printable(stored_letter.job_id)}" if stored_letter.job_id else "")
 
@@ -159,21 +107,8 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
 
     async def do(at: StoreAccess) -> int:
         async with recorded(at, "dead-letters drop", "all" if every else " ".join(letters)):
-            for letter in letters:
-                await _find(at.store, letter)
             chosen = letters or tuple(await load_all(at.store))
-            await at.store.commit(join(delete(at.store.keys, letter) for letter in chosen))
+            await drop_letters(at.store, chosen)
             return len(chosen)
 
     print_text(f"dropped: {run_on_store(settings_file, do)}")
-
-
-async def _find(store: Store, letter_id: str) -> Letter:
-    letter = (await load_all(store)).get(letter_id)
-    if letter is None:
-        raise Refused(
-            "unknown_letter",
-            Text.of("there is no dead letter {letter_id!r}", letter_id=letter_id),
-            "List the dead letters: edge dead-letters list",
-        )
-    return letter

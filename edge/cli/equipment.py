@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
-from msgspec import Struct
 from rich.table import Table
 from rich.text import Text as RichText
 
-from edge.access.instances import GatewayReport, load_reports
+from edge.access.instances import EquipmentView, equipment_views, load_reports
 from edge.app.features import equipment_kinds, gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import operator_name, recorded
@@ -32,31 +31,12 @@ from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
-from edge.model.equipment_health import EquipmentHealth, OpenSafing, PublicEquipment, public_equipment
+from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.station.intervene import ReleaseRequest
 from edge.station.intervene import release as release_open
 from edge.station.safing_tries import problem_of
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
-
-
-class EquipmentView(Struct, frozen=True):
-    """One piece of equipment as reported by a gateway at an instant; `at_work` is whether that gateway runs."""
-
-    gateway: str
-    at_work: bool
-    at: int
-    health: EquipmentHealth
-
-
-def equipment_views(reports: Mapping[str, GatewayReport]) -> list[EquipmentView]:
-    """Return all equipment in the reports of the gateways."""
-    return [
-        EquipmentView(gateway, gateway_report.at_work, gateway_report.report.at, health)
-        for gateway, gateway_report in reports.items()
-        if gateway_report.report
-        for health in gateway_report.report.equipment
-    ]
 
 
 def connected_gateways(views: Iterable[EquipmentView]) -> dict[str, list[str]]:
@@ -66,10 +46,6 @@ def connected_gateways(views: Iterable[EquipmentView]) -> dict[str, list[str]]:
         if view.at_work and view.health.connected:
             found.setdefault(view.health.name, []).append(f"gateway {view.gateway}")
     return found
-
-
-def _public(view: EquipmentView) -> PublicEquipment:
-    return public_equipment(view.health, view.gateway, view.at, at_work=view.at_work)
 
 
 def table(views: Iterable[EquipmentView]) -> Table:
@@ -202,7 +178,7 @@ def equipment() -> None:
 async def list_(at: StoreAccess) -> CommandOutput:
     """List all equipment of the gateways on this store."""
     views = await _read_views(at)
-    return CommandOutput([_public(view) for view in views], table(views))
+    return CommandOutput([view.public() for view in views], table(views))
 
 
 @equipment.command(epilog="Example: edge equipment show wrench")
@@ -217,7 +193,7 @@ async def show(at: StoreAccess, name: str) -> CommandOutput:
     if not views:
         advice = "List the equipment: edge equipment list"
         raise Refused("unknown_equipment", Text.of("no gateway has reported equipment {name!r}", name=name), advice)
-    return CommandOutput([_public(view) for view in views], "\n\n".join("\n".join(report(view)) for view in views))
+    return CommandOutput([view.public() for view in views], "\n\n".join("\n".join(report(view)) for view in views))
 
 
 @equipment.command(epilog="Example: edge equipment ping wrench")

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import msgspec
 
-from edge.app.redaction import Redact, redactor, secrets_of
+from edge.app.redaction import public_refused, redactor, secrets_of, without_secrets
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import counted, print_text, printable
@@ -24,7 +23,6 @@ from edge.cli.terminal.table import local_time, plain_table, wide_option
 from edge.config import main_file
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
-from edge.model.instant import rfc3339
 from edge.store import dedupe
 from edge.store.dead_letters import DECLINED_COUNTER, RefusedMessage, count_refused, newest_refused
 from edge.store.dedupe import count_by_sender
@@ -94,33 +92,15 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
 
     async def show(at: StoreAccess) -> None:
         redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
-        messages = [_redacted(message, redact) for message in await newest_refused(at.store, last)]
+        messages = [without_secrets(message, redact) for message in await newest_refused(at.store, last)]
         texts = tuple("\n".join(_report(message)) for message in messages)
-        CommandOutput([_as_data(message) for message in messages], texts).print(as_json=as_json)
+        CommandOutput([public_refused(message) for message in messages], texts).print(as_json=as_json)
         if not as_json:
             refused = counted(await count_refused(at.store), "message")
             declined = counted(await count_refused(at.store, DECLINED_COUNTER), "call")
             print_text(f"{refused} refused, {declined} declined since the store was created")
 
     run_on_store(settings_file, show)
-
-
-def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
-    """Return a message without secrets: a sender may have sent its password where it does not belong."""
-    payload = redact(message.payload.decode()).encode()
-    return msgspec.structs.replace(message, reason=redact(message.reason), payload=payload)
-
-
-def _as_data(message: RefusedMessage) -> dict[str, object]:
-    return {
-        "at": rfc3339(message.at),
-        "way": message.way,
-        "type": message.event_type or None,
-        "id": message.event_id or None,
-        "kind": message.kind,
-        "reason": message.reason,
-        "payload": message.payload.decode(),
-    }
 
 
 def _report(message: RefusedMessage) -> Iterator[str]:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from edge.cli.dead_letters import as_data, report
+from edge.cli.dead_letters import report
 from edge.model.job_state import Cause, JobState
+from edge.station.public_letter import public_letter
 from edge.store import dead_letters
 from edge.store import stream_of_samples as telemetry
 from edge.store.dead_letters import Letter, LetterKind
@@ -116,4 +117,4 @@ def test_each_kind_of_dead_letter_is_reported(
 
 
 def test_letter_without_a_job_shows_no_job() -> None:
-    assert as_data("1-0", Letter(LetterKind.UNREADABLE, "s", "", "because", 0))["job_order_id"] is None
+    assert public_letter("1-0", Letter(LetterKind.UNREADABLE, "s", "", "because", 0)).job_order_id is None

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from edge.access.instances import GatewayReport
-from edge.cli.equipment import EquipmentView, equipment_views, ping_data, report, table
+from edge.access.instances import EquipmentView, GatewayReport, equipment_views
+from edge.cli.equipment import ping_data, report, table
 from edge.equipment.ping import PingResult
 from edge.model.equipment_connection import ConnectionState, PublicConnection
 from edge.model.equipment_health import (

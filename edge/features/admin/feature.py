@@ -5,6 +5,7 @@ from edge.app.feature import Feature, Noun
 FEATURE = Feature(
     "admin",
     open="edge.features.admin.operations:open_operations",
+    page="edge.features.admin.page:PAGE",
     commands={
         "init": Noun("edge.features.admin.cli.init", "Write the settings of a site and try them."),
         "hw": Noun("edge.features.admin.cli.hw", "Detect and check the board, and write the files that it needs."),

@@ -13,6 +13,7 @@ from edge.app.package_versions import find_versions
 from edge.app.parts import GatewayParts, Works
 from edge.app.redaction import secrets_of
 from edge.config import main_file
+from edge.features.admin.administration import Administration
 from edge.features.admin.backup import Part, back_up
 from edge.features.admin.recording import recording
 from edge.features.admin.support import gather
@@ -30,12 +31,13 @@ async def open_operations(_stack: AsyncExitStack, core: GatewayParts, works: Wor
     """Return what this gateway executes."""
     main = works.settings_file
     return Opened(
+        port=Administration(core.settings, main, core.active_runs.loaded.values),
         operations={
             OperationType.BACKUP: partial(_back_up, core, main),
             OperationType.SUPPORT_BUNDLE: partial(_gather, core, main),
             OperationType.RECORD: partial(_record, core, main),
             OperationType.UPGRADE_CHECK: partial(_check_upgrade, core),
-        }
+        },
     )
 
 

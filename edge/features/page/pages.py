@@ -24,7 +24,7 @@ from edge import __version__
 from edge.access.web_audit import WebCaller
 from edge.app.feature_ports import RecipeFindings
 from edge.app.features import page_parts
-from edge.app.page_part import PageData, Render
+from edge.app.page_part import AdminLink, PageData, Render
 from edge.drawing.marks import duration
 from edge.features.page import (
     gateway_operations,
@@ -158,7 +158,7 @@ async def _recipe(services: WebServices, caller: WebCaller, query: Mapping[str, 
 
 
 async def _recipe_check(_services: WebServices, caller: WebCaller, _query: Mapping[str, str]) -> PageData:
-    require_engineer(caller)
+    caller.require(Role.ENGINEER)
     return "recipe-check.html", {"subjects": []}
 
 
@@ -189,13 +189,13 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str
 
 
 async def _doctor(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
-    require_engineer(caller)
+    caller.require(Role.ENGINEER)
     found = await gateway_operations.list_findings(services, caller.language)
     return "doctor.html", {"findings": found.findings, "subjects": []}
 
 
 async def _log(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
-    require_engineer(caller)
+    caller.require(Role.ENGINEER)
     level, text = query.get("level", ""), query.get("text", "")
     page = log_page(services, level, text)
     return "log.html", {"page": page, "level": level, "text": text, "levels": LEVELS, "subjects": ["log"]}
@@ -210,13 +210,6 @@ def _read_api() -> Mapping[str, Any]:
     """Return the operations and types; the document is the same until the end of the process."""
     document = openapi()
     return {"operations": subjects_of(document), "types": types_of(document), "subjects": []}
-
-
-def require_engineer(caller: WebCaller) -> None:
-    """Raise Denied unless the caller has the role engineer."""
-    if caller.role < Role.ENGINEER:
-        needed = Text.of("this needs the role {needed}.", needed=Role.ENGINEER.text)
-        raise Denied(403, "forbidden", needed, "Log in as a user with this role.")
 
 
 PAGES: Final[Mapping[str, Render]] = {
@@ -246,6 +239,13 @@ LINKS: Final = sorted(
     key=lambda link: _FIRST.index(link[0]) if link[0] in _FIRST else len(_FIRST),
 )
 """What leads to pages from all others: addresses and keys of texts."""
+ADMINISTRATION: Final = (
+    *(link for part in page_parts() for link in part.administration),
+    AdminLink("/doctor", "examine", "engineer"),
+    AdminLink("/log", "log", "engineer"),
+    AdminLink("/api", "api", "observer"),
+)
+"""What leads to pages of administration from the page of the gateway."""
 
 
 _HERE: Final = Path(__file__).parent
@@ -392,6 +392,7 @@ def templates() -> jinja2.Environment:
         "version": __version__,
         "FIRST_LINKS": LINKS[: len(_FIRST)],
         "FURTHER_LINKS": LINKS[len(_FIRST) :],
+        "ADMINISTRATION": ADMINISTRATION,
         "HAS_ENDED": HAS_ENDED,
         "StartWait": StartWait,
         "css": _stamp("page.css", _static("page.css")),

@@ -21,6 +21,13 @@ class Denied(EdgeError):
 
 
 _STATUS: Final = {
+    "forbidden": 403,
+    "unknown_letter": 404,
+    "unknown_equipment": 404,
+    "nothing_open": 409,
+    "late_result": 409,
+    "redacted": 409,
+    "not_ended": 409,
     "unknown_job": 404,
     "unknown_alarm": 404,
     "unknown_flow": 404,

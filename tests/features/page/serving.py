@@ -17,7 +17,8 @@ from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
 from edge.access.users import Token, User, digest, new_token, public_user, write_user
 from edge.access.web_audit import WebAudit
-from edge.config import GatewaySettings, Settings
+from edge.config import GatewaySettings, MqttEquipmentSettings, Settings
+from edge.features.admin.administration import Administration
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import Status
@@ -67,6 +68,7 @@ IN_PATHS = {
     "channel": "0",
     "prompt": "x",
     "result": "x",
+    "equipment": "wrench",
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
@@ -80,6 +82,10 @@ _STATUS = Status(
     scopes=(SCOPE,),
     active_runs=0,
     maintenance=PublicMaintenance(on=False),
+)
+_SETTINGS = Settings(
+    gateway=GatewaySettings(scopes=(SCOPE,)),
+    southbound={"wrench": MqttEquipmentSettings(kind="mqtt", type_ids=(TIGHTEN,))},
 )
 OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
 NO_PANELS = Panels()
@@ -208,7 +214,12 @@ def services_of(
         sessions=WebSessions(now_ms, 900, 28_800, users.role_of, most_requests=most_requests),
         events=events,
         notify=events.publish,
-        ports={"telemetry": FakeTelemetry(), "recipes": desk_at(plant.store), **ports},
+        ports={
+            "telemetry": FakeTelemetry(),
+            "recipes": desk_at(plant.store),
+            "admin": Administration(_SETTINGS),
+            **ports,
+        },
         audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
