@@ -13,12 +13,13 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from edge.access.password_hash import hash_password
+from edge.access.user_changes import check_name
 from edge.access.users import User, read_users, write_user
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import CommandOutput, json_option, settings_option
-from edge.cli.users import check_name, new_password, record_change
+from edge.cli.users import new_password, record_change
 from edge.config import OpcuaSettings
 from edge.config.hosts import is_host
 from edge.foundation.errors import Refused

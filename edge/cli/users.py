@@ -1,22 +1,27 @@
 """`edge users` and `edge sessions`: manages the people and programs that may use OPC UA and the command line."""
 
-import contextlib
-import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 from msgspec.structs import replace
 
-from edge.access.password_hash import hash_password
+from edge.access import user_changes
 from edge.access.sessions import request_end
+from edge.access.user_changes import (
+    check_new,
+    check_password,
+    follow_up,
+    remove_second_factor,
+    set_password,
+    set_role,
+    user_in,
+    users_in,
+)
 from edge.access.users import (
-    NAME,
-    PASSWORD_LENGTH,
     Token,
     User,
     digest,
@@ -26,9 +31,6 @@ from edge.access.users import (
     new_secret,
     new_token,
     public_user,
-    read_users,
-    remove_user,
-    write_user,
 )
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
@@ -48,15 +50,7 @@ from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text
 from edge.model.user import Role, public_session
-from edge.store.logins import forget_user, load_all_sessions
-
-
-def check_name(name: str) -> None:
-    """Raise Refused for a name that no user can have."""
-    if not re.fullmatch(NAME, name):
-        raise Refused(
-            "user", Text.of("{name!r} is not a valid user name", name=name), "Use up to 64 characters without a colon."
-        )
+from edge.store.logins import load_all_sessions
 
 
 def new_password(name: str, *, from_stdin: bool) -> str:
@@ -66,13 +60,7 @@ def new_password(name: str, *, from_stdin: bool) -> str:
         secret = sys.stdin.readline().rstrip("\r\n")
     else:
         secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
-    if len(secret) not in PASSWORD_LENGTH:
-        problem = Text.of(
-            "a password must have between {least} and {most} characters",
-            least=PASSWORD_LENGTH[0],
-            most=PASSWORD_LENGTH[-1],
-        )
-        raise Refused("user", problem, "Choose another password.")
+    check_password(secret)
     return secret
 
 
@@ -116,14 +104,8 @@ def record_change(
 async def _follow_up(
     at: StoreAccess, action: str, name: str, comment: str, *, ends_sessions: bool, forgets_codes: bool
 ) -> int:
-
     await record_as(at, await acting_user(at), action, name, "Good", comment)
-    if forgets_codes:
-        await forget_user(at.store, name)
-    if not ends_sessions:
-        return 0
-    found = await load_all_sessions(at.store)
-    return len(await request_end(at.store, [id for id, (session, _) in found.items() if session.user == name]))
+    return await follow_up(at.store, name, ends_sessions=ends_sessions, forgets_codes=forgets_codes)
 
 
 _ROLES = ("observer", "operator", "engineer")
@@ -144,7 +126,7 @@ def users() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the users with their roles, second factors and tokens."""
     settings = gateway_settings(settings_file)
-    public_users = [public_user(user, settings.users.totp) for user in _users(settings).values()]
+    public_users = [public_user(user, settings.users.totp) for user in users_in(Path(settings.users_file)).values()]
     if as_json:
         print_json(public_users)
         return
@@ -164,15 +146,8 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 def add(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user."""
     settings = gateway_settings(settings_file)
-    check_name(name)
-    if name in _users(settings):
-        raise Refused(
-            "user",
-            Text.of("there is a user {name}", name=name),
-            Text.of("Change the password with: edge users passwd {name}", name=name),
-        )
-    user = User(name, Role[role.upper()], hash_password(new_password(name, from_stdin=password_stdin)))
-    _write(settings, user)
+    check_new(Path(settings.users_file), name)
+    user_changes.add(Path(settings.users_file), name, Role[role.upper()], new_password(name, from_stdin=password_stdin))
     record_change(settings_file, "users add", name, role)
     print_text(f"{name} is {role}, in {settings.users_file}")
 
@@ -184,8 +159,8 @@ def add(name: str, role: str, settings_file: Path | None, *, password_stdin: boo
 def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Change the password of a user, and end the sessions with the former password."""
     settings = gateway_settings(settings_file)
-    user = _user(settings, name)
-    _change(settings, user, password_hash=hash_password(new_password(name, from_stdin=password_stdin)))
+    user_in(Path(settings.users_file), name)
+    set_password(Path(settings.users_file), name, new_password(name, from_stdin=password_stdin))
     ended = record_change(settings_file, "users passwd", name, ends_sessions=True)
     print_text(f"password of {name} changed; {ended} sessions ended")
 
@@ -197,7 +172,7 @@ def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> No
 def role(name: str, role: str, settings_file: Path | None) -> None:
     """Change the role of a user, and end the sessions with the former role."""
     settings = gateway_settings(settings_file)
-    _change(settings, _user(settings, name), role=Role[role.upper()])
+    set_role(Path(settings.users_file), name, Role[role.upper()])
     ended = record_change(settings_file, "users role", name, role, ends_sessions=True)
     print_text(f"{name} is {role}; {ended} sessions ended")
 
@@ -208,9 +183,7 @@ def role(name: str, role: str, settings_file: Path | None) -> None:
 def remove(name: str, settings_file: Path | None) -> None:
     """Remove a user, and end the sessions of the user."""
     settings = gateway_settings(settings_file)
-    _user(settings, name)
-    with _file_errors(settings):
-        remove_user(Path(settings.users_file), name)
+    user_changes.remove(Path(settings.users_file), name)
     ended = record_change(settings_file, "users remove", name, ends_sessions=True, forgets_codes=True)
     print_text(f"{name} removed; {ended} sessions ended")
 
@@ -229,9 +202,9 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
     The sessions without a code end.
     """
     settings = gateway_settings(settings_file)
-    user = _user(settings, name)
+    user = user_in(Path(settings.users_file), name)
     if off:
-        _change(settings, user, totp="", recovery=())
+        remove_second_factor(Path(settings.users_file), name)
         record_change(settings_file, "users totp --off", name, forgets_codes=True)
         print_text(f"{name} has no second factor")
         return
@@ -263,7 +236,7 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     user, on the command line as EDGE_TOKEN=NAME:TOKEN. The token is printed once.
     """
     settings = gateway_settings(settings_file)
-    user = _user(settings, name)
+    user = user_in(Path(settings.users_file), name)
     if revoke is not None:
         tokens = tuple(item for item in user.tokens if item.id != revoke)
         if len(tokens) == len(user.tokens):
@@ -305,40 +278,8 @@ async def logout(at: StoreAccess) -> str:
     return "logged out" if await log_out(at.store) else "no session"
 
 
-def _users(settings: Settings) -> dict[str, User]:
-    with _file_errors(settings):
-        return read_users(Path(settings.users_file))
-
-
-def _user(settings: Settings, name: str) -> User:
-    user = _users(settings).get(name)
-    if user is None:
-        raise Refused(
-            "user",
-            Text.of("there is no user {name!r} in {users_file}", name=name, users_file=settings.users_file),
-            "List them with: edge users list",
-        )
-    return user
-
-
 def _change(settings: Settings, user: User, **changes: object) -> None:
-    _write(settings, replace(user, **changes))
-
-
-def _write(settings: Settings, user: User) -> None:
-    with _file_errors(settings):
-        write_user(Path(settings.users_file), user)
-
-
-@contextlib.contextmanager
-def _file_errors(settings: Settings) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        where = error.filename or settings.users_file
-        raise Refused(
-            "file", Text.of("{where}: {reason}", where=where, reason=error.strerror), "Call it as root (sudo)."
-        ) from error
+    user_changes.write(Path(settings.users_file), replace(user, **changes))
 
 
 _ADVICE = "List them with: edge sessions list"

@@ -37,6 +37,7 @@ TESTED_ELSEWHERE = {
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),
     "edge/access/audit_reading.py": ("tests/cli/test_audit.py", "the command prints what it finds"),
+    "edge/access/user_changes.py": ("tests/cli/test_users.py", "the commands change users by it"),
     "edge/station/public_letter.py": ("tests/cli/test_dead_letters.py", "the command prints it"),
     "edge/features/admin/administration.py": ("tests/features/admin/test_page.py", "the pages work with it"),
     "edge/access/web_audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),

@@ -181,7 +181,6 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str
         "backup": next(backups, ""),
         "locks": (await gateway_operations.list_locks(store, caller.language)).locks[:_MOST_ROWS],
         "sessions": (await gateway_operations.list_sessions(store)).sessions[:_MOST_ROWS] if is_engineer else (),
-        "people": (await services.tools.people())[:_MOST_ROWS] if is_engineer else (),
         "certificates": (await services.tools.certificates())[:_MOST_ROWS] if is_engineer else (),
         "is_engineer": is_engineer,
         "subjects": ["station"],

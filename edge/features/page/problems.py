@@ -22,6 +22,7 @@ class Denied(EdgeError):
 
 _STATUS: Final = {
     "forbidden": 403,
+    "own_user": 409,
     "unknown_letter": 404,
     "unknown_equipment": 404,
     "nothing_open": 409,

@@ -83,7 +83,7 @@ _STATUS = Status(
     active_runs=0,
     maintenance=PublicMaintenance(on=False),
 )
-_SETTINGS = Settings(
+SETTINGS = Settings(
     gateway=GatewaySettings(scopes=(SCOPE,)),
     southbound={"wrench": MqttEquipmentSettings(kind="mqtt", type_ids=(TIGHTEN,))},
 )
@@ -217,7 +217,7 @@ def services_of(
         ports={
             "telemetry": FakeTelemetry(),
             "recipes": desk_at(plant.store),
-            "admin": Administration(_SETTINGS),
+            "admin": Administration(SETTINGS),
             **ports,
         },
         audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),

@@ -47,6 +47,7 @@ PAGES = [
     "/equipment",
     "/messages",
     "/audit",
+    "/users",
     "/doctor",
     "/log",
     "/api",

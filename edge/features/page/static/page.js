@@ -236,7 +236,7 @@ async function send(button, address, body) {
       if (done.awaits_second) notice.textContent = notice.dataset.second;
       if (button.dataset.next) location.assign(button.dataset.next);
       else await refresh();
-      return;
+      return true;
     }
     const problem = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
     notice.textContent = `${problem.reason} ${problem.advice}`;
@@ -425,6 +425,18 @@ document.addEventListener("submit", (event) => {
   if (form.elements.priority.value) given.priority = Number(form.elements.priority.value);
   event.submitter.dataset.next = `/job?id=${encodeURIComponent(given.id)}`;
   send(event.submitter, form.dataset.order, given);
+});
+
+// Sends the fields of a form by their names; done, it closes, and what was typed is gone.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.form) return;
+  event.preventDefault();
+  const given = Object.fromEntries(new FormData(form));
+  const details = form.closest("details");
+  details?.removeAttribute("open");
+  if (await send(event.submitter ?? form.querySelector("button"), form.dataset.form, given)) form.reset();
+  else details?.setAttribute("open", "");
 });
 
 // Sends the values that a prompt asks for.
