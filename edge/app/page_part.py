@@ -4,7 +4,7 @@ A feature names its part as `page` in its declaration. It is the same whether th
 find out by `PageServices.ports`, and refuse or return nothing where it is off.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -48,6 +48,16 @@ class Streamed(Struct, frozen=True):
     pieces: Iterator[bytes]
     name: str
     media_type: str
+
+
+class StreamedArchive(Streamed, frozen=True):
+    """A gzip file, read piece by piece in a thread."""
+
+
+class Upload(Struct, frozen=True):
+    """A gzip file as the body of a request, of bounded size, as it arrives."""
+
+    pieces: AsyncIterator[bytes]
 
 
 class ApiCall(Struct, frozen=True):

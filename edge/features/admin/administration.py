@@ -1,10 +1,11 @@
 """What the pages of administration work with."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from edge.access.web_audit import WebCaller
 from edge.app.page_part import PageServices
@@ -19,6 +20,8 @@ class Administration(Struct, frozen=True):
     settings: Settings
     settings_file: Path | None = None
     active_jobs: Callable[[], Iterable[LoadedJob]] = tuple
+    uploading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a backup is uploaded and checked: one at a time."""
 
     def waiting_for(self, equipment: str) -> list[str]:
         """Return the ids of the jobs that wait for an answer or an event of equipment."""

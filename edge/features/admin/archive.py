@@ -24,6 +24,7 @@ MAX_BYTES = 512 << 20
 _PEAK = 6
 """A restore takes at most so many times the unpacked size in memory: 3 to 5 times were measured."""
 
+_LARGEST_MANIFEST = 4 << 20
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,200}(/(?!\.)[^/\\\x00-\x1f]{1,200}){0,3}")
 _ADVICE = "Use another backup: this file is damaged or is not a backup."
 
@@ -104,6 +105,19 @@ def read_archive(file: Path, max_bytes: int = MAX_BYTES) -> tuple[Manifest, dict
     return manifest, contents
 
 
+def read_manifest(file: Path) -> Manifest:
+    """Read the manifest only, the first member of an archive. Raises as `read_archive` does."""
+    try:
+        with tarfile.open(file, mode="r|gz") as tar:
+            first = tar.next()
+            found = tar.extractfile(first) if first and first.isreg() and first.name == MANIFEST else None
+            return _manifest(file, found.read(_LARGEST_MANIFEST) if found else b"")
+    except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError) as error:
+        raise _refused(file, Text.of("it is not an archive: {reason}", reason=error)) from error
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
 def _manifest(file: Path, content: bytes) -> Manifest:
     try:
         form = msgspec.json.decode(content, type=_ManifestHeader)
@@ -149,10 +163,14 @@ def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
     except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError) as error:
         raise _refused(file, Text.of("it is not an archive: {reason}", reason=error)) from error
     except OSError as error:
-        raise Unavailable(
-            Text.of("{file} cannot be read: {reason}", file=file, reason=error.strerror), "Name an existing backup."
-        ) from error
+        raise _unreadable(file, error) from error
     return contents
+
+
+def _unreadable(file: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        Text.of("{file} cannot be read: {reason}", file=file, reason=error.strerror), "Name an existing backup."
+    )
 
 
 def _refused(file: Path, reason: Text) -> Refused:

@@ -13,7 +13,7 @@ from edge.access.web_audit import WebCaller
 from edge.app.page_part import AdminLink, ApiCall, ApiOperation, PageData, PagePart, PageServices
 from edge.app.redaction import PublicRefused, public_refused, redactor, secrets_of, without_secrets
 from edge.config import main_file
-from edge.features.admin import user_page
+from edge.features.admin import backup_page, user_page
 from edge.features.admin.administration import administration, recorded
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
@@ -256,18 +256,21 @@ PAGE: Final = PagePart(
             "GET", "/audit/verify", "Verify the chain of the audit trail.", Role.ENGINEER, VerifiedChain, _verify
         ),
         *user_page.OPERATIONS,
+        *backup_page.OPERATIONS,
     ),
     pages={
         "/equipment": _equipment_page,
         "/messages": _messages_page,
         "/audit": _audit_page,
         "/users": user_page.users_page,
+        "/backups": backup_page.backups_page,
     },
     administration=(
         AdminLink("/equipment", "equipment", "observer"),
         AdminLink("/messages", "messages", "engineer"),
         AdminLink("/audit", "audit_trail", "engineer"),
         AdminLink("/users", "users", "engineer"),
+        AdminLink("/backups", "backups", "engineer"),
     ),
     templates=Path(__file__).parent / "templates",
 )

@@ -89,6 +89,17 @@ class _RestorePlan(msgspec.Struct, frozen=True):
     settings: Settings
 
 
+async def check_backup(
+    file: Path, given: Path | None, environ: Mapping[str, str], progress: Progress
+) -> tuple[list[KeyDump] | None, _RestorePlan]:
+    """Return the store of a backup and the plan of its files, without a change of this machine. Raises as `restore`."""
+    manifest, contents = await asyncio.to_thread(read_archive, file, memory_limit())
+    snapshot = _snapshot(file, contents.pop(STORE, None))
+    plan = await asyncio.to_thread(_plan, contents, manifest.members, main_file(given, environ), environ)
+    progress(f"{file}: gateway {manifest.gateway}, microdcs-edge {manifest.version}, {len(contents)} files")
+    return snapshot, plan
+
+
 async def restore(
     file: Path,
     given: Path | None,
@@ -105,11 +116,7 @@ async def restore(
     settings are invalid here; Unavailable when a file or the store cannot be written. The store is replaced in one
     transaction; replaced files are kept under another ending.
     """
-    manifest, contents = await asyncio.to_thread(read_archive, file, memory_limit())
-    snapshot = _snapshot(file, contents.pop(STORE, None))
-    main = main_file(given, environ)
-    plan = await asyncio.to_thread(_plan, contents, manifest.members, main, environ)
-    progress(f"{file}: gateway {manifest.gateway}, microdcs-edge {manifest.version}, {len(contents)} files")
+    snapshot, plan = await check_backup(file, given, environ, progress)
     async with _open(plan.settings, snapshot) as store:
         if store is not None and snapshot is not None:
             if not force:
@@ -224,7 +231,7 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str, str]) -> Settings:
     """Read the settings of a backup with its files, and with the passwords of this machine."""
     passwords = [path for path in main.parent.glob("passwords/*") if path.is_file()]
-    here = {f"settings/passwords/{path.name}": path.read_bytes() for path in passwords}
+    here = {f"settings/passwords/{path.name}": _password(path) for path in passwords}
     with tempfile.TemporaryDirectory(prefix="edge-restore-") as directory:
         settings = str(Path(directory, "settings"))
         Path(settings, "passwords").mkdir(parents=True)
@@ -242,6 +249,14 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
             problems = [problem.replace(settings, str(main.parent)) for problem in error.problems]
             advice = "A backup without --with-key has no passwords and private keys: install them here first."
             raise SettingsError(["the settings of the backup are invalid here", *problems], advice) from error
+
+
+def _password(path: Path) -> bytes:
+    """Return a password of this machine; a stand-in where only root may read it, as for the check of the service."""
+    try:
+        return path.read_bytes()
+    except PermissionError:
+        return b"-"
 
 
 def _replaced(at: GatewayFiles, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:

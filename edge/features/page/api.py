@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 
 import msgspec
 import structlog
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from edge.access.login import Credentials, LoginRefusal
 from edge.access.web_audit import WebCaller
-from edge.app.page_part import ApiCall, ApiOperation, Download, Streamed, Svg
+from edge.app.page_part import ApiCall, ApiOperation, Download, Streamed, Svg, Upload
 from edge.features.page import models
 from edge.features.page.caller import Callers, address_of, languages_of, refuse_other_site
 from edge.features.page.guard import path_part
@@ -30,6 +30,7 @@ from edge.model.instant import to_microseconds
 logger = structlog.get_logger(__name__)
 
 _JSON: Final = "application/json"
+GZIP: Final = "application/gzip"
 _PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 _PING_S: Final = 10.0
 _INSTANTS: Final = ("start_time",)
@@ -61,7 +62,7 @@ class Api:
     async def _execute(self, operation: ApiOperation, request: Request) -> Response:
         caller = await self._authorized(request, operation)
         path = {name: path_part(text) for name, text in request.path_params.items()}
-        body = await decoded(request, operation.body) if operation.body else None
+        body = await _body(request, operation.body) if operation.body else None
         call = ApiCall(caller, path, request.query_params, body, _request_id(request, caller))
         execute = functools.partial(operation.execute, self._services, call)
         if operation.answer is Svg:
@@ -144,6 +145,28 @@ class Api:
         return Response(self._document, media_type=_JSON)
 
 
+async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    """Return the body of a request. Raises as `decoded` does."""
+    if kind is not Upload:
+        return await decoded(request, kind)
+    _require_media_type(request, GZIP, "the body is not a gzip file.")
+    return Upload(_pieces(request))
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    try:
+        async for piece in request.stream():
+            yield piece
+    except ClientDisconnect:
+        raise Refused("cut_off", "the upload was cut off.", "Send it again.") from None
+
+
+def _require_media_type(request: Request, wanted: str, fault: str | Text) -> None:
+    """Raise Denied for another media type: a form of another site cannot send this one."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != wanted:
+        raise Denied(415, "media_type", fault, Text.of("Send it with Content-Type: {json}.", json=wanted))
+
+
 def _request_id(request: Request, caller: WebCaller) -> str:
     """Return the id of a request: the key of its header, for this user and path, else a new one."""
     key = request.headers.get(KEY_HEADER, "")
@@ -176,10 +199,7 @@ def json_response(content: msgspec.Struct, status: int = 200) -> Response:
 
 async def decoded(request: Request, kind: type[_T]) -> _T:
     """Return the body of a request. Raises Denied for another media type, Refused for another content."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-        raise Denied(
-            415, "media_type", "the body is not JSON.", Text.of("Send it with Content-Type: {json}.", json=_JSON)
-        )
+    _require_media_type(request, _JSON, "the body is not JSON.")
     try:
         return _converted(await request.body(), kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

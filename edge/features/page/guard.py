@@ -24,6 +24,10 @@ MOST_HEAD_BYTES: Final = 16 * 1024
 MOST_TARGET_BYTES: Final = 8 * 1024
 """The method, the path and the query of a request line; RFC 9112, section 3, wants 8,000 bytes at least."""
 REQUEST_S: Final = 20.0
+FILES: Final = "/api/v1/backups/"
+"""Paths below it take and return files of backups."""
+MOST_FILE_BYTES: Final = 256 << 20
+FILE_S: Final = 900.0
 STREAMS: Final = frozenset({"/api/v1/events"})
 """Paths whose answers last."""
 
@@ -82,8 +86,13 @@ class Guard:
             text = "Content-Length together with Transfer-Encoding is refused (RFC 9112, section 6.1)"
             await _refuse(scope, receive, answer, 400, text)
             return
-        limit = None if scope["path"] in STREAMS else self._request_s
-        most = self._most_body_bytes * (_RECIPE_FACTOR if scope["path"].startswith(LARGE_BODIES) else 1)
+        is_file = scope["path"].startswith(FILES)
+        limit = None if scope["path"] in STREAMS else FILE_S if is_file else self._request_s
+        factor = _RECIPE_FACTOR if scope["path"].startswith(LARGE_BODIES) else 1
+        most = MOST_FILE_BYTES if is_file else self._most_body_bytes * factor
+        if _declared_length(scope) > most:
+            await _refuse(scope, receive, answer, 413, f"the body has more than {most} bytes")
+            return
         try:
             async with asyncio.timeout(limit):
                 await self._app(scope, _bounded(receive, most), answer.send)
@@ -135,6 +144,11 @@ def _bounded(receive: Receive, most_bytes: int) -> Receive:
         return message
 
     return bounded
+
+
+def _declared_length(scope: Scope) -> int:
+    """Return the length that the head names; 0 without one. The server has checked that it is a number."""
+    return max((int(value) for name, value in scope["headers"] if name == b"content-length"), default=0)
 
 
 def _names_both_lengths(scope: Scope) -> bool:

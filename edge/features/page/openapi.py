@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from edge import __version__
-from edge.app.page_part import ApiOperation, Download, Streamed, Svg
+from edge.app.page_part import ApiOperation, Download, Streamed, StreamedArchive, Svg, Upload
 from edge.app.schema_examples import plain_schema
 from edge.features.page import models
 from edge.features.page.operations import OPERATIONS
@@ -23,14 +23,17 @@ _CONTENT: Final[Mapping[type, Mapping[str, Any]]] = {
     Svg: {"image/svg+xml": {"schema": {"type": "string"}}},
     Download: {"application/gzip": {}},
     Streamed: {"text/csv": {}, "application/json": {}, "application/jsonl": {}},
+    StreamedArchive: {"application/gzip": {}},
+    Upload: {"application/gzip": {"schema": {"type": "string", "format": "binary"}}},
 }
-"""The answers that are not JSON."""
+"""The answers and bodies that are not JSON."""
 
 
 def openapi() -> dict[str, Any]:
     """Return the document."""
     types = {api_operation.answer for api_operation in OPERATIONS if api_operation.answer not in _CONTENT}
-    types |= {api_operation.body for api_operation in OPERATIONS if api_operation.body} | set(_EXTRA)
+    bodies = {api_operation.body for api_operation in OPERATIONS if api_operation.body}
+    types |= {body for body in bodies if body not in _CONTENT} | set(_EXTRA)
     ordered = sorted(types, key=lambda item: item.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
@@ -80,7 +83,8 @@ def _operation(operation: ApiOperation) -> dict[str, Any]:
         "responses": {"200": {"description": "Done.", "content": content}, "default": _problem()},
     }
     if operation.body:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref(operation.body)}}}
+        json_content = {"application/json": {"schema": _ref(operation.body)}}
+        found["requestBody"] = {"required": True, "content": _CONTENT.get(operation.body) or json_content}
     return found
 
 

@@ -46,7 +46,6 @@ from edge.foundation.instant import local
 from edge.foundation.text import Text, labels, language_for, stated_in
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import Instant, parse_instant
-from edge.model.plant import OperationType
 from edge.model.recipe_name import NO_RECIPE_NAME
 from edge.model.user import Role
 from edge.station.public_history import PublicHistory
@@ -165,9 +164,6 @@ async def _recipe_check(_services: WebServices, caller: WebCaller, _query: Mappi
 async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
     operations = (await gateway_operations.list_operations(store, caller.language)).operations
-    backups = (
-        operation.result for operation in operations if operation.type == OperationType.BACKUP and operation.result
-    )
     state = services.store_state()
     return "gateway.html", {
         "servers": state,
@@ -178,7 +174,6 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str
         "lag_of": lag_text,
         "fleet": (await gateway_operations.list_components(store, caller.language)).components,
         "operations": operations[:_MOST_OPERATIONS],
-        "backup": next(backups, ""),
         "locks": (await gateway_operations.list_locks(store, caller.language)).locks[:_MOST_ROWS],
         "sessions": (await gateway_operations.list_sessions(store)).sessions[:_MOST_ROWS] if is_engineer else (),
         "certificates": (await services.tools.certificates())[:_MOST_ROWS] if is_engineer else (),

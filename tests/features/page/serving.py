@@ -17,7 +17,7 @@ from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
 from edge.access.users import Token, User, digest, new_token, public_user, write_user
 from edge.access.web_audit import WebAudit
-from edge.config import GatewaySettings, MqttEquipmentSettings, Settings
+from edge.config import GatewaySettings, MqttEquipmentSettings, OperationsSettings, Settings, UsersSettings
 from edge.features.admin.administration import Administration
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
@@ -69,6 +69,7 @@ IN_PATHS = {
     "prompt": "x",
     "result": "x",
     "equipment": "wrench",
+    "backup": "x",
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
@@ -85,6 +86,8 @@ _STATUS = Status(
 )
 SETTINGS = Settings(
     gateway=GatewaySettings(scopes=(SCOPE,)),
+    users=UsersSettings(file="/dev/null/users"),
+    operations=OperationsSettings(directory="/dev/null/operations"),
     southbound={"wrench": MqttEquipmentSettings(kind="mqtt", type_ids=(TIGHTEN,))},
 )
 OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")

@@ -28,8 +28,8 @@ from edge.features.page.operations import OPERATIONS
 from tests.features.page.serving import IN_PATHS, Browser, services_of, serving
 from tests.station.plant import Plant
 
-_OWN_TESTS = {"/api/v1/events", "/api/v1/session"}
-"""A stream without end, and what logs the client out."""
+_OWN_TESTS = {"/api/v1/events", "/api/v1/session", "/api/v1/backups/upload"}
+"""A stream without end, what logs the client out, and what takes a file."""
 _CHECKS = (
     not_a_server_error,
     status_code_conformance,

@@ -48,6 +48,7 @@ PAGES = [
     "/messages",
     "/audit",
     "/users",
+    "/backups",
     "/doctor",
     "/log",
     "/api",

@@ -10,6 +10,7 @@ from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, log_to_stderr, settings_option
 from edge.features.admin.backup import Part, back_up
+from edge.features.admin.restore import check_backup
 from edge.features.admin.restore import restore as restore_gateway
 from edge.foundation.instant import now_ms
 
@@ -38,13 +39,14 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
 @click.command(epilog="Example: edge restore gateway.tar.gz")
 @click.argument("file", type=FILE)
 @click.option("--force", is_flag=True, help="Also over running jobs, and while a gateway works on the store.")
+@click.option("--check", "is_check", is_flag=True, help="Only check whether FILE can be restored here; write nothing.")
 @click.option(
     "--settings",
     "settings_file",
     type=FILE,
     help="Target of the settings file; conf.d goes to its folder. [default: /etc/microdcs-edge/edge.toml]",
 )
-def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
+def restore(file: Path, settings_file: Path | None, *, force: bool, is_check: bool) -> None:
     """Restore a gateway from a backup.
 
     FILE was written by `edge backup`. Stop the gateway first. The store named by the settings in FILE is replaced as a
@@ -52,4 +54,7 @@ def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
     FILE is valid. The restored store has the restore in its operations and its audit trail.
     """
     log_to_stderr()
+    if is_check:
+        asyncio.run(check_backup(file, settings_file, os.environ, print_text))
+        return
     asyncio.run(restore_gateway(file, settings_file, os.environ, now_ms(), print_text, force=force, by=operator_name()))

@@ -227,8 +227,8 @@ async function send(button, address, body) {
   try {
     const answer = await fetch(address, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() },
-      body: JSON.stringify(body),
+      headers: { "Content-Type": body instanceof Blob ? "application/gzip" : "application/json", "Idempotency-Key": crypto.randomUUID() },
+      body: body instanceof Blob ? body : JSON.stringify(body),
     });
     if (answer.ok) {
       const done = await answer.json();
@@ -437,6 +437,15 @@ document.addEventListener("submit", async (event) => {
   details?.removeAttribute("open");
   if (await send(event.submitter ?? form.querySelector("button"), form.dataset.form, given)) form.reset();
   else details?.setAttribute("open", "");
+});
+
+// Sends a file as it is.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.upload) return;
+  event.preventDefault();
+  const file = form.querySelector("input[type=file]").files[0];
+  if (file && (await send(event.submitter ?? form.querySelector("button"), form.dataset.upload, file))) form.reset();
 });
 
 // Sends the values that a prompt asks for.

@@ -16,6 +16,18 @@ async def test_restore_reports_restored_files_and_store(edge: Edge, store: Store
     assert await store.execute("GET", store.keys.counter("x")) == "1"
 
 
+async def test_check_of_a_backup_changes_nothing(edge: Edge, store: Store, tmp_path: Path) -> None:
+    await edge("backup", tmp_path / "b.tar.gz")
+    await store.execute("SET", store.keys.counter("x"), "2")
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    answer = await edge("restore", "--check", tmp_path / "b.tar.gz")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert "restored:" not in answer.output
+    assert await store.execute("GET", store.keys.counter("x")) == "2"
+    (tmp_path / "b.tar.gz").write_text("no backup")
+    assert (await edge("restore", "--check", tmp_path / "b.tar.gz")).exit_code == 1
+
+
 async def test_restore_over_running_jobs_requires_force(edge: Edge, store: Store, tmp_path: Path) -> None:
     await edge("backup", tmp_path / "b.tar.gz")
     await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
