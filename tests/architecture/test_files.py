@@ -40,6 +40,7 @@ TESTED_ELSEWHERE = {
     "edge/access/user_changes.py": ("tests/cli/test_users.py", "the commands change users by it"),
     "edge/station/public_letter.py": ("tests/cli/test_dead_letters.py", "the command prints it"),
     "edge/features/admin/administration.py": ("tests/features/admin/test_page.py", "the pages work with it"),
+    "edge/app/http_probe.py": ("tests/features/page/test_checks.py", "the page and the metrics are examined by it"),
     "edge/access/web_audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
     "edge/features/page/gateway_models.py": (
         "tests/features/page/test_gateway_operations.py",

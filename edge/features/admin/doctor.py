@@ -18,7 +18,13 @@ from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage
 from edge.features.admin.broker_check import brokers, examine_broker
-from edge.features.admin.host_check import examine_clock, examine_disks, examine_memory, examine_versions
+from edge.features.admin.host_check import (
+    examine_clock,
+    examine_disks,
+    examine_memory,
+    examine_metrics,
+    examine_versions,
+)
 from edge.features.admin.opcua_check import examine_certificates, examine_port, examine_trust, examine_users
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import EdgeError, SettingsError
@@ -77,6 +83,8 @@ def _gateway_examinations(settings: Settings) -> Iterator[Examination]:
     if settings.opcua.endpoint:
         yield "OPC UA trust list", examine_trust(settings.opcua)
         yield "OPC UA users", examine_users(Path(settings.users_file), settings.opcua.anonymous)
+    if settings.metrics.listen:
+        yield "metrics", examine_metrics(settings.metrics.listen)
     yield from (feature for feature in _of_features(settings) if not _is_equipment(feature))
 
 

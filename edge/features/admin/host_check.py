@@ -1,4 +1,4 @@
-"""Examines the machine: clock, disks, memory, versions."""
+"""Examines the machine: clock, disks, memory, versions; and the metrics that it serves."""
 
 import asyncio
 import os
@@ -6,10 +6,13 @@ import platform
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable
+from http import HTTPStatus
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from edge import __version__
+from edge.app.http_probe import no_answer, other_program, probe
 from edge.foundation.clock_sync import Clock, read_clock
 from edge.foundation.text import Text, join_texts
 from edge.model.finding import HealthFinding, failing, ok, warning
@@ -126,3 +129,18 @@ def _system() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return platform.system()
+
+
+async def examine_metrics(listen: str) -> AsyncIterator[HealthFinding]:
+    """Examine whether the metrics of `[metrics] listen` can be read."""
+    parts = urlsplit(f"//{listen}")
+    port = parts.port or 0
+    try:
+        answer = await probe(parts.hostname or "", port, "/metrics")
+    except (OSError, TimeoutError) as error:
+        yield no_answer("metrics", listen, port, error)
+        return
+    if answer.status == HTTPStatus.OK and b"microdcs_edge_" in answer.body:
+        yield ok("metrics", Text.of("answers at {address}", address=listen))
+    else:
+        yield other_program("metrics", listen, port)
