@@ -144,14 +144,13 @@ async def _analysis(services: PageServices, call: ApiCall) -> Analysis:
 
 
 async def _pareto(services: PageServices, call: ApiCall) -> Svg:
-    title = labels(call.caller.language)["why_not_ok"]
-    return Svg(pareto_svg(title, (await _analysis(services, call)).reasons))
+    texts = labels(call.caller.language)
+    return Svg(pareto_svg(texts["why_not_ok"], (await _analysis(services, call)).reasons, texts["all_ok"]))
 
 
 async def _steps(services: PageServices, call: ApiCall) -> Svg:
-    title = labels(call.caller.language)["step_times"]
-    analysis = await _analysis(services, call)
-    return Svg(steps_svg(title, analysis.steps, analysis.work_master))
+    texts, analysis = labels(call.caller.language), await _analysis(services, call)
+    return Svg(steps_svg(texts["step_times"], analysis.steps, analysis.work_master, texts["no_steps"]))
 
 
 async def _export(services: PageServices, call: ApiCall) -> Streamed:

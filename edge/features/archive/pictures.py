@@ -19,8 +19,8 @@ _STYLE: Final = (
 )
 
 
-def pareto_svg(title: str, reasons: Sequence[ReasonCount]) -> str:
-    """Return a bar for each reason, with its jobs and the share of those up to it."""
+def pareto_svg(title: str, reasons: Sequence[ReasonCount], empty: str) -> str:
+    """Return a bar for each reason, with its jobs and the share of those up to it; a text without any."""
     most = max((reason.jobs for reason in reasons), default=1)
     parts = []
     for row, reason in enumerate(reasons):
@@ -30,13 +30,13 @@ def pareto_svg(title: str, reasons: Sequence[ReasonCount]) -> str:
             f'<rect class="bar" x="{_LEFT}" y="{row * _ROW + 8}" width="{width}" height="20" rx="2"/>'
             f'<text class="share" x="{_LEFT + width + 6}" y="{row * _ROW + 23}">{text}</text>'
         )
-    return _svg(title, [reason.reason for reason in reasons], parts)
+    return _svg(title, [reason.reason for reason in reasons], parts or _text(empty))
 
 
-def steps_svg(title: str, steps: Sequence[StepQuantiles], work_master: str) -> str:
+def steps_svg(title: str, steps: Sequence[StepQuantiles], work_master: str, empty: str) -> str:
     """Return a box for each step of a Work Master: the middle half with the median, and lines to 5 and 95 %.
 
-    Times are in seconds.
+    Times are in seconds. Without steps it is a text.
     """
     longest = max((step.p95 for step in steps), default=1) or 1
 
@@ -53,7 +53,11 @@ def steps_svg(title: str, steps: Sequence[StepQuantiles], work_master: str) -> s
             f'<line class="median" x1="{x(step.p50)}" x2="{x(step.p50)}" y1="{top}" y2="{top + 20}"/>'
             f'<text class="share" x="{x(step.p95) + 8}" y="{middle + 5}">{step.p50 / 1000:.1f} s</text>'
         )
-    return _svg(title, [step.step for step in steps], parts, work_master)
+    return _svg(title, [step.step for step in steps], parts or _text(empty), work_master)
+
+
+def _text(empty: str) -> list[str]:
+    return [f'<text class="share" x="0" y="23">{escape(empty)}</text>']
 
 
 def _svg(title: str, names: Sequence[str], parts: Sequence[str], caption: str = "") -> str:

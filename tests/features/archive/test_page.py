@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -130,3 +132,17 @@ async def test_gateway_without_archive_refuses_and_shows_the_reason(plant: Plant
         observer = await browser.logged_in("eve")
         assert (await observer.get("/api/v1/results")).status == 409
         assert "This gateway keeps no archive." in (await observer.get("/results")).text
+
+
+async def test_first_view_of_results_stays_within_its_budget(eve: Browser) -> None:
+    """The page with its files and pictures: 150 kB (station-page), each in a fraction of a second."""
+    page = (await eve.get("/results")).text
+    parts = [
+        text.replace("&amp;", "&") for text in re.findall(r'(?:src|href)="(/(?:static|api/v1/results-)[^"]+)"', page)
+    ]
+    shown = {part for part in parts if "results-export" not in part}
+    assert len(shown) >= 5, shown
+    began = time.monotonic()
+    sizes = {part: len((await eve.get(part)).body) for part in ("/results", *shown)}
+    assert time.monotonic() - began < 5  # seven requests, each on a connection of its own, while other tests run
+    assert sum(sizes.values()) < 150_000, sizes

@@ -17,13 +17,19 @@ def test_pareto_shows_each_reason_with_its_share() -> None:
         ReasonCount(reason="<b> & angle high, which is a long reason", jobs=3, share=0.75),
         ReasonCount(reason="camera", jobs=1, share=1.0),
     ]
-    assert texts_of(pareto_svg("Why", reasons)) == ["<b> & angle high, which is a …", "camera", "3 · 75%", "1 · 100%"]
+    assert texts_of(pareto_svg("Why", reasons, "none")) == [
+        "<b> & angle high, which is a …",
+        "camera",
+        "3 · 75%",
+        "1 · 100%",
+    ]
 
 
 def test_box_plot_shows_each_step_with_its_median() -> None:
     steps = [StepQuantiles(step="Fit", jobs=9, p5=100, p25=200, p50=1500, p75=2000, p95=4000)]
-    assert texts_of(steps_svg("Times", steps, "axle")) == ["Fit", "1.5 s", "axle"]
+    assert texts_of(steps_svg("Times", steps, "axle", "none")) == ["Fit", "1.5 s", "axle"]
 
 
 def test_pictures_of_nothing_are_empty() -> None:
-    assert texts_of(pareto_svg("Why", [])) == texts_of(steps_svg("Times", [], "")) == []
+    assert texts_of(pareto_svg("Why", [], "<all> OK")) == ["<all> OK"]
+    assert texts_of(steps_svg("Times", [], "", "none")) == ["none"]
