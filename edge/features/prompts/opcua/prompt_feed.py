@@ -275,8 +275,3 @@ async def show_prompts(new: NewServer, prompts: Prompts, runs: Runs, active: Act
 async def add_prompts(core: GatewayParts, new: NewServer) -> ServerPart:
     """Add the open prompts of a gateway to a server that is made. Raises Unavailable."""
     return await show_prompts(new, core.ports["prompts"], core.runs, core.active_runs, await load_identity(core.store))
-
-
-async def add_types(_core: GatewayParts, new: NewServer) -> None:
-    """Add the types of prompts to a server where no prompt can be asked."""
-    add_prompt_types(new.core)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from asyncua import ua
 from msgspec import Struct
 
+from edge.app.parts import GatewayParts
 from edge.features.prompts.open_prompt import OpenPrompt
 from edge.features.prompts.prompt import PromptField, PromptKind
 from edge.foundation.text import labels, language_for
@@ -41,6 +42,7 @@ from edge.uaserver.own_types import (
     object_type,
     type_node,
 )
+from edge.uaserver.parts import NewServer
 
 _I: Final = ua.ObjectIds
 ENTER_TYPE: Final = type_node("EnterPromptType")
@@ -233,6 +235,11 @@ _SHAPES: Final[Mapping[PromptKind, ConditionShape]] = MappingProxyType(
 def shape_of(kind: PromptKind) -> ConditionShape:
     """Return what the condition of a prompt consists of."""
     return _SHAPES[kind]
+
+
+async def add_types(_core: GatewayParts, new: NewServer) -> None:
+    """Add the types of prompts to a server where no prompt can be asked."""
+    add_prompt_types(new.core)
 
 
 def add_prompt_types(core: ServerCore) -> None:

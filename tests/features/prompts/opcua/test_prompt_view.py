@@ -6,11 +6,13 @@ import pytest
 from asyncua import ua
 from asyncua.ua.ua_binary import variant_to_binary
 
+from edge.features.prompts.feature import FEATURE
 from edge.features.prompts.opcua.prompt_view import PromptView, choice_of, response_of, shape_of
 from edge.features.prompts.open_prompt import OpenPrompt
 from edge.features.prompts.prompt import PromptKind, parse_prompt
 from edge.opcua.access import reading_in
 from edge.uaserver.condition_members import ConditionFields
+from tests.features.imports import imported_with
 from tests.features.prompts.recipes import CHOOSE, CONFIRM, ENTER
 
 ACTIONS = {PromptKind.CONFIRM: CONFIRM, PromptKind.CHOOSE: CHOOSE, PromptKind.ENTER: ENTER}
@@ -78,3 +80,8 @@ def test_each_state_has_an_event_id_of_its_own() -> None:
     first = fields(prompt)["EventId"].Value
     assert first == fields(prompt)["EventId"].Value
     assert fields(prompt, is_open=False)["EventId"].Value != first
+
+
+def test_opcua_server_without_prompts_imports_nothing_that_answers() -> None:
+    module, feature = FEATURE.opcua_off.partition(":")[0], "edge.features.prompts."
+    assert imported_with(module, "prompts").isdisjoint({f"{feature}answering", f"{feature}opcua.prompt_feed"})
