@@ -86,7 +86,7 @@ _STATUS = Status(
 )
 SETTINGS = Settings(
     gateway=GatewaySettings(scopes=(SCOPE,)),
-    users=UsersSettings(file="/dev/null/users"),
+    users=UsersSettings(file="/nonexistent/users"),
     operations=OperationsSettings(directory="/dev/null/operations"),
     southbound={"wrench": MqttEquipmentSettings(kind="mqtt", type_ids=(TIGHTEN,))},
 )
