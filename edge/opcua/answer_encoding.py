@@ -5,20 +5,22 @@ A thousand queued events of twenty fields each would be 60,000 objects, and a co
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, NewType, TypeAlias
 
 from asyncua import ua
 from asyncua.common.utils import Buffer
 from asyncua.ua.ua_binary import (
-    extensionobject_to_binary,
     nodeid_to_binary,
     struct_from_binary,
     struct_to_binary,
     variant_to_binary,
 )
+from msgspec import Struct
 
-from edge.opcua.call_diagnostics import ExplainedResponse
+from edge.opcua.binary import DATE_TIME, STRING, UINT32, array
+from edge.opcua.call_diagnostics import encode_diagnostics
 
 EncodedEvent = NewType("EncodedEvent", bytes)
 """The encoding of an EventFieldList (OPC 10000-4, 7.25.3)."""
@@ -35,12 +37,6 @@ def decode_event(event: EncodedEvent) -> ua.EventFieldList:
     """Decode an event."""
     decoded: ua.EventFieldList = struct_from_binary(ua.EventFieldList, Buffer(event))
     return decoded
-
-
-def client_handle(event: EncodedEvent) -> int:
-    """Return the client handle of the monitored item of an event."""
-    handle, _ = _HEAD.unpack_from(event)
-    return int(handle)
 
 
 def without_largest_fields(event: EncodedEvent, excess: int, instead: ua.Variant) -> EncodedEvent:
@@ -122,11 +118,23 @@ def array_of_bodies(encoding_id: ua.NodeId, bodies: Sequence[bytes]) -> SharedAr
 Part: TypeAlias = bytes | memoryview
 
 _COUNT = struct.Struct("<i")
-_HANDLE = struct.Struct("<I")
+_FLAG = struct.Struct("<?")
+_HANDLE_AND_GOOD = struct.Struct("<I5x")  # with a status and diagnostics of zero bytes
+_NULL_STRUCTURE = bytes(3)
+_NUMBERS, _TEXTS = array(UINT32), array(STRING)
+_VALUE_BIT, _STATUS_BIT, _SOURCE_BIT, _SERVER_BIT = 1, 2, 4, 8
 _EMPTY_ARRAY = _COUNT.pack(0)
-_NULL_VARIANT = ua.Variant()
-_DATA_CHANGE = nodeid_to_binary(ua.FourByteNodeId(ua.ObjectIds.DataChangeNotification_Encoding_DefaultBinary)) + b"\1"
-_EVENTS = nodeid_to_binary(ua.FourByteNodeId(ua.ObjectIds.EventNotificationList_Encoding_DefaultBinary)) + b"\1"
+
+
+def _type_id(name: str) -> bytes:
+    encoded: bytes = nodeid_to_binary(ua.FourByteNodeId(getattr(ua.ObjectIds, f"{name}_Encoding_DefaultBinary")))
+    return encoded
+
+
+_DATA_CHANGE = _type_id("DataChangeNotification") + _BODY_IN_BYTES
+_EVENTS = _type_id("EventNotificationList") + _BODY_IN_BYTES
+_READ, _CALL = _type_id("ReadResponse"), _type_id("CallResponse")
+_PUBLISH, _REPUBLISH = _type_id("PublishResponse"), _type_id("RepublishResponse")
 
 
 class AnswerTooLargeError(Exception):
@@ -164,85 +172,105 @@ class AnswerBody:
                     piece.clear()
 
 
-def encode_answer(response: Any, limit: int) -> AnswerBody:
-    """Encode a response. Raises AnswerTooLargeError."""
+class Values(Struct, frozen=True):
+    """The answer to a Read request; values that are one object are encoded once."""
+
+    values: Sequence[ua.DataValue]
+
+
+class CallResults(Struct, frozen=True):
+    """The answer to a Call request, with the diagnostics that its client asks for by bits of `returnDiagnostics`."""
+
+    results: Sequence[ua.CallMethodResult]
+    wanted: int = 0
+
+
+class EncodedMessage(Struct, frozen=True):
+    """A notification message (OPC 10000-4, 7.26): its number, its instant, its encoded notifications or none."""
+
+    number: int
+    at: datetime
+    notifications: Sequence[Part] = ()
+
+    def parts(self) -> Sequence[Part]:
+        """Return its encoding."""
+        return (UINT32.encode(self.number), DATE_TIME.encode(self.at), *(self.notifications or (_EMPTY_ARRAY,)))
+
+
+class Publication(Struct, frozen=True):
+    """The answer to a Publish request (OPC 10000-4, 5.14.5)."""
+
+    subscription_id: int
+    available: Sequence[int]
+    has_more: bool
+    message: EncodedMessage
+    results: Sequence[ua.StatusCode]
+
+
+def encode_answer(response: Any, handle: int, limit: int) -> AnswerBody:
+    """Encode a response to the request with this handle. Raises AnswerTooLargeError."""
     answer = AnswerBody(limit)
     match response:
-        case ua.ReadResponse(Results=[_, *_]):
-            _add_read(answer, response)
-        case ua.PublishResponse():
-            message = response.Parameters.NotificationMessage
-            _add_around(answer, response, message, response.Parameters.Results)
-        case ExplainedResponse():
-            answer.add(*response.encoded())
-        case ua.RepublishResponse():
-            _add_around(answer, response, response.NotificationMessage, None)
+        case Values():
+            answer.add(_READ, _header(handle), _COUNT.pack(len(response.values)))
+            _add_values(answer, response.values)
+            answer.add(_EMPTY_ARRAY)
+        case CallResults():
+            table, diagnostics = encode_diagnostics(response.results, response.wanted)
+            answer.add(_CALL, _header(handle, table), _COUNT.pack(len(response.results)))
+            answer.add(*map(struct_to_binary, response.results), diagnostics)
+        case Publication():
+            answer.add(_PUBLISH, _header(handle), UINT32.encode(response.subscription_id))
+            answer.add(_NUMBERS.encode(response.available), _FLAG.pack(response.has_more), *response.message.parts())
+            answer.add(_NUMBERS.encode([status.value for status in response.results]), _EMPTY_ARRAY)
+        case EncodedMessage():
+            answer.add(_REPUBLISH, _header(handle), *response.parts())
         case _:
+            response.ResponseHeader.RequestHandle = handle
             answer.add(struct_to_binary(response))
     return answer
 
 
-def data_value_parts(value: ua.DataValue) -> Sequence[Part]:
-    """Encode a value; the content of a shared array is not copied."""
-    if not isinstance(value.Value, SharedArray):
-        return (struct_to_binary(value),)
-    without = ua.DataValue(_NULL_VARIANT, value.StatusCode, value.SourceTimestamp, value.ServerTimestamp)
-    # The mask, the null variant in one byte, then status and time stamps.
-    frame = struct_to_binary(without)
-    return (frame[:1], *value.Value.encoded(), frame[2:])
+def _header(handle: int, strings: Sequence[str] = ()) -> bytes:
+    """Encode the header of a response (OPC 10000-4, 7.33) that has no fault."""
+    return (
+        DATE_TIME.encode(datetime.now(UTC)) + _HANDLE_AND_GOOD.pack(handle) + _TEXTS.encode(strings) + _NULL_STRUCTURE
+    )
 
 
-def notification_size(notification: ua.MonitoredItemNotification | EncodedEvent) -> int:
-    """Return the size of a notification in bytes."""
-    if isinstance(notification, ua.MonitoredItemNotification):
-        return _HANDLE.size + sum(map(len, data_value_parts(notification.Value)))
-    return len(notification)
-
-
-def _add_read(answer: AnswerBody, response: ua.ReadResponse) -> None:
-    values, response.Results = response.Results, []
-    frame = struct_to_binary(response)
-    response.Results = values
-    # The frame ends with two empty arrays: the results and the diagnostic infos.
-    answer.add(frame[: -2 * _COUNT.size], _COUNT.pack(len(values)))
+def _add_values(answer: AnswerBody, values: Iterable[ua.DataValue]) -> None:
     known: dict[int, Sequence[Part]] = {}  # static attributes are one object for all readers
     for value in values:
         parts = known.get(id(value))
         if parts is None:
             parts = known[id(value)] = data_value_parts(value)
         answer.add(*parts)
-    answer.add(frame[-_COUNT.size :])
 
 
-def _add_around(
-    answer: AnswerBody, response: Any, message: ua.NotificationMessage, results: Sequence[ua.StatusCode] | None
-) -> None:
-    data, message.NotificationData = message.NotificationData, []
-    frame = struct_to_binary(response)
-    message.NotificationData = data
-    # After the empty array of notifications come, in a publish response, results and diagnostic infos.
-    behind = 0 if results is None else 2 * _COUNT.size + 4 * len(results)
-    end = len(frame) - behind
-    answer.add(frame[: end - _COUNT.size], _COUNT.pack(len(data)))
-    for value in data:
-        answer.add(*_notification_data(value))
-    answer.add(frame[end:])
+def data_value_parts(value: ua.DataValue) -> Sequence[Part]:
+    """Encode a value; the content of a shared array is not copied."""
+    if not isinstance(value.Value, SharedArray):
+        return (struct_to_binary(value),)
+    mask, behind = _VALUE_BIT | _STATUS_BIT, UINT32.encode(value.StatusCode.value)
+    for bit, time in ((_SOURCE_BIT, value.SourceTimestamp), (_SERVER_BIT, value.ServerTimestamp)):
+        if time is not None:
+            mask |= bit
+            behind += DATE_TIME.encode(time)
+    return (bytes((mask,)), *value.Value.encoded(), behind)
 
 
-def _notification_data(data: Any) -> Sequence[Part]:
-    match data:
-        case ua.DataChangeNotification():
-            body = [_COUNT.pack(len(data.MonitoredItems)), *_monitored_values(data.MonitoredItems), _EMPTY_ARRAY]
-            return (_DATA_CHANGE, _COUNT.pack(sum(map(len, body))), *body)
-        case ua.EventNotificationList():
-            # The events are encoded already.
-            body = [_COUNT.pack(len(data.Events)), *data.Events]
-            return (_EVENTS, _COUNT.pack(sum(map(len, body))), *body)
-        case _:
-            return (extensionobject_to_binary(data),)
+def monitored_value_parts(notification: ua.MonitoredItemNotification) -> Sequence[Part]:
+    """Encode the notification of a value (OPC 10000-4, 7.25.2)."""
+    return (UINT32.encode(notification.ClientHandle), *data_value_parts(notification.Value))
 
 
-def _monitored_values(notifications: Iterable[ua.MonitoredItemNotification]) -> Iterator[Part]:
-    for notification in notifications:
-        yield _HANDLE.pack(notification.ClientHandle)
-        yield from data_value_parts(notification.Value)
+def encode_notifications(values: Sequence[Sequence[Part]], events: Sequence[EncodedEvent]) -> Sequence[Part]:
+    """Return the array of a list of encoded values and a list of encoded events, without an empty one."""
+    parts: list[Part] = [_COUNT.pack(bool(values) + bool(events))]
+    if values:
+        body = [_COUNT.pack(len(values)), *(part for value in values for part in value), _EMPTY_ARRAY]
+        parts += (_DATA_CHANGE, _COUNT.pack(sum(map(len, body))), *body)
+    if events:
+        size = _COUNT.size + sum(map(len, events))
+        parts += (_EVENTS, _COUNT.pack(size), _COUNT.pack(len(events)), *events)
+    return parts

@@ -4,12 +4,12 @@ A client asks for them by bits of `returnDiagnostics`. The text is in the langua
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import IntFlag
 from typing import Final
 
 from asyncua import ua
-from asyncua.ua.ua_binary import Primitives, struct_to_binary
+from asyncua.ua.ua_binary import Primitives
 
 MOST_CHARACTERS: Final = 2000
 """The longest reason of a diagnostic."""
@@ -41,29 +41,12 @@ class ExplainedResult(ua.CallMethodResult):
         self.reason = reason[:MOST_CHARACTERS]
 
 
-class ExplainedResponse(ua.CallResponse):
-    """The answer to a Call request; `diagnostics` is the encoded array that replaces its empty one."""
-
-    __slots__ = ("diagnostics",)
-
-    def __init__(self, results: list[ua.CallMethodResult], wanted: int) -> None:
-        super().__init__(Results=results)
-        self.ResponseHeader.StringTable, self.diagnostics = encode_diagnostics(_reasons(results), wanted)
-
-    def encoded(self) -> tuple[bytes, bytes]:
-        """Return the answer in two parts, the second of which are its diagnostics."""
-        return struct_to_binary(self)[: -len(_NONE)], self.diagnostics
-
-
-def _reasons(results: Iterable[ua.CallMethodResult]) -> list[str]:
-    return [result.reason if isinstance(result, ExplainedResult) else "" for result in results]
-
-
-def encode_diagnostics(reasons: Sequence[str], wanted: int) -> tuple[list[str], bytes]:
-    """Return the string table, and the array of a DiagnosticInfo for each reason; both empty when none is wanted.
+def encode_diagnostics(results: Iterable[ua.CallMethodResult], wanted: int) -> tuple[list[str], bytes]:
+    """Return the string table, and the array of a DiagnosticInfo for each result; both empty when none is wanted.
 
     asyncua exchanges the mask bits of Locale and LocalizedText.
     """
+    reasons = [result.reason if isinstance(result, ExplainedResult) else "" for result in results]
     bits = Wanted(wanted & (Wanted.LOCALIZED_TEXT | Wanted.ADDITIONAL_INFO))
     if not bits or not any(reasons):
         return [], _NONE

@@ -4,21 +4,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from asyncua import ua
-from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.ua.ua_binary import Primitives, nodeid_to_binary
 
 from edge.opcua.binary import INT32, STRING, array
-from edge.opcua.request_counts import COUNTED, ServerCounts, SubscriptionCounts
+from edge.opcua.request_counts import COUNTED, ServerCounts
 from edge.opcua.server_session import ServerSession
+from edge.opcua.subscriptions import ClientSubscription
 
 _SECURITY_ENCODING = ua.NodeId(ua.ObjectIds.SessionSecurityDiagnosticsDataType_Encoding_DefaultBinary)
 
 
 def summary(
-    counts: ServerCounts, sessions: int, subscriptions: Iterable[InternalSubscription]
+    counts: ServerCounts, sessions: int, subscriptions: Iterable[ClientSubscription]
 ) -> ua.ServerDiagnosticsSummaryDataType:
     """Return the summary of the server."""
-    intervals = [subscription.data.RevisedPublishingInterval for subscription in subscriptions]
+    intervals = [subscription.interval_ms for subscription in subscriptions]
     return ua.ServerDiagnosticsSummaryDataType(
         ServerViewCount=0,
         CurrentSessionCount=sessions,
@@ -50,8 +50,8 @@ def session_diagnostics(session: ServerSession) -> ua.SessionDiagnosticsDataType
         ClientConnectionTime=record.connected_at,
         ClientLastContactTime=record.last_contact,
         CurrentSubscriptionsCount=len(owned),
-        CurrentMonitoredItemsCount=sum(len(value.monitored_item_srv.handles()[0]) for value in owned),
-        CurrentPublishRequestsInQueue=0 if session.connection is None else session.connection.waiting_publish_requests,
+        CurrentMonitoredItemsCount=sum(len(value.items) for value in owned),
+        CurrentPublishRequestsInQueue=len(session.publish_requests),
         TotalRequestCount=ua.ServiceCounterDataType(sum(record.total.values()), sum(record.errors.values())),
         UnauthorizedRequestCount=record.unauthorized,
     )
@@ -79,13 +79,12 @@ def session_security(session: ServerSession) -> ua.ExtensionObject:
     return ua.ExtensionObject(TypeId=_SECURITY_ENCODING, Body=b"".join(body))
 
 
-def subscription_diagnostics(subscription: InternalSubscription) -> ua.SubscriptionDiagnosticsDataType:
+def subscription_diagnostics(subscription: ClientSubscription) -> ua.SubscriptionDiagnosticsDataType:
     """Return the diagnostics of a subscription. It is never transferred to another client: that counter stays 0."""
-    data, items = subscription.data, subscription.monitored_item_srv
-    counts: SubscriptionCounts = items.counts
+    counts, items = subscription.counts, subscription.items
     return ua.SubscriptionDiagnosticsDataType(
-        SessionId=subscription.session_id,
-        SubscriptionId=data.SubscriptionId,
+        SessionId=subscription.session.session_id,
+        SubscriptionId=subscription.id,
         Priority=counts.priority,
         ModifyCount=counts.modified,
         EnableCount=counts.enabled,
@@ -103,15 +102,15 @@ def subscription_diagnostics(subscription: InternalSubscription) -> ua.Subscript
         DiscardedMessageCount=counts.discarded_messages,
         MonitoringQueueOverflowCount=counts.value_overflows,
         EventQueueOverflowCount=counts.event_overflows,
-        PublishingInterval=data.RevisedPublishingInterval,
-        MaxKeepAliveCount=data.RevisedMaxKeepAliveCount,
-        MaxLifetimeCount=data.RevisedLifetimeCount,
+        PublishingInterval=subscription.interval_ms,
+        MaxKeepAliveCount=subscription.max_keep_alive_count,
+        MaxLifetimeCount=subscription.lifetime_count,
         MaxNotificationsPerPublish=items.max_notifications,
-        PublishingEnabled=subscription._publishing_enabled,  # noqa: SLF001
-        CurrentKeepAliveCount=subscription._keep_alive_count,  # noqa: SLF001
-        CurrentLifetimeCount=subscription._publish_cycles_count,  # noqa: SLF001
-        UnacknowledgedMessageCount=len(subscription._not_acknowledged_results),  # noqa: SLF001
-        MonitoredItemCount=len(items.handles()[0]),
+        PublishingEnabled=subscription.is_enabled,
+        CurrentKeepAliveCount=subscription.keep_alive_count,
+        CurrentLifetimeCount=subscription.late_count,
+        UnacknowledgedMessageCount=len(subscription.unacknowledged),
+        MonitoredItemCount=len(items),
         DisabledMonitoredItemCount=items.disabled,
-        NextSequenceNumber=subscription._notification_seq,  # noqa: SLF001
+        NextSequenceNumber=subscription.next_number,
     )

@@ -189,12 +189,6 @@ def clamp(asked: float, least: float, most: float) -> float:
     return least if math.isnan(asked) else min(max(asked, least), most)
 
 
-def clamp_monitoring(asked: ua.MonitoringParameters, limits: ServerLimits) -> None:
-    """Bound the queue of a monitored item of values."""
-    if not isinstance(asked.Filter, ua.EventFilter):
-        asked.QueueSize = min(max(asked.QueueSize, 1), limits.queued_values)
-
-
 def unknown_subscription() -> ua.StatusCode:
     """Return the status for a subscription that is not one of the session."""
     return ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)

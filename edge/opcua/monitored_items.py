@@ -1,81 +1,97 @@
 """Monitored items of values and events; items that could never report are refused (OPC 10000-4, 5.13.2).
 
 asyncua accepts any filter: it fails at the first notification, or answers a whole request with a fault when one item is
-invalid.
+invalid. Its queues always discard the oldest notification and report no overflow.
 """
 
-import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
-from asyncua.server.internal_subscription import InternalSubscription
-from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
+from msgspec import Struct, field
 
-from edge.opcua.answer_encoding import EncodedEvent
+from edge.opcua.answer_encoding import EncodedEvent, Part
 from edge.opcua.event_filter import event_filter_result, event_filter_status, has_unknown_fields
 from edge.opcua.limits import MAX_PUBLISHING_INTERVAL_MS, NOTIFICATIONS_PER_MESSAGE, ServerLimits, clamp
-from edge.opcua.notification_queue import Notification, add_event, add_value, overflow_event
+from edge.opcua.notification_queue import Notification, TakenNotifications, add_event, add_value, overflow_event
 from edge.opcua.request_counts import SubscriptionCounts
 from edge.opcua.time_slices import Turn
 from edge.opcua.value_reads import check_encoding, is_valid_range, part_of, stamp_change
 
 
+class MonitoredItem(Struct, eq=False):
+    """One monitored item: what its client asked for, and the notifications that wait."""
+
+    monitored_item_id: int
+    client_handle: int
+    read_value_id: ua.ReadValueId
+    mode: ua.MonitoringMode
+    filter: Any
+    queue_size: int
+    timestamps: ua.TimestampsToReturn
+    discards_oldest: bool
+    callback_handle: int | None = None
+    """Its entry at the address space; None for events."""
+    last: ua.DataValue | None = None
+    """The value that was reported last."""
+    overflow: EncodedEvent | None = None
+    """The event that reports that events were discarded."""
+    queue: list[Notification] = field(default_factory=list)
+    """Notifications to be published."""
+    sampled: deque[Notification] = field(default_factory=deque)
+    """Notifications that another item has to trigger."""
+
+    @property
+    def is_of_events(self) -> bool:
+        """Whether it monitors the events of a node."""
+        return bool(self.read_value_id.AttributeId == ua.AttributeIds.EventNotifier)
+
+
 class TriggerLinks:
-    """The links of one subscription, and the notifications of items in the mode Sampling."""
+    """The links between the items of one subscription."""
 
     def __init__(self, max_links: int) -> None:
         self._max_links = max_links
         self._links: dict[int, dict[int, None]] = {}
-        self._count = 0
-        self.sampled: dict[int, deque[Notification]] = {}
 
     def add(self, trigger: int, linked: int) -> bool:
         """Add a link; return False when there are too many."""
-        there = self._links.setdefault(trigger, {})
-        if linked not in there:
-            if self._count >= self._max_links:
-                return False
-            there[linked] = None
-            self._count += 1
+        links = self._links.setdefault(trigger, {})
+        if linked not in links and sum(map(len, self._links.values())) >= self._max_links:
+            return False
+        links[linked] = None
         return True
 
     def remove(self, trigger: int, linked: int) -> bool:
         """Remove a link; return whether it was there."""
-        there = self._links.get(trigger, {})
-        if linked not in there:
-            return False
-        del there[linked]
-        self._count -= 1
-        return True
+        links = self._links.get(trigger, {})
+        is_linked = linked in links
+        links.pop(linked, None)
+        return is_linked
 
     def forget(self, item: int) -> None:
-        """Remove an item that was deleted: its samples, the links from it and to it."""
-        self._count -= len(self._links.pop(item, {}))
-        for trigger in self._links:
-            self.remove(trigger, item)
-        self.sampled.pop(item, None)
+        """Remove the links from an item that was deleted, and to it."""
+        self._links.pop(item, None)
+        for links in self._links.values():
+            links.pop(item, None)
 
     def linked(self, trigger: int) -> Iterable[int]:
         """Return the items that an item triggers."""
         return tuple(self._links.get(trigger, ()))
-
-    def sample(self, item: int, notification: Notification, size: int) -> None:
-        """Queue a notification of an item until it is triggered; the oldest leaves a full queue."""
-        self.sampled.setdefault(item, deque(maxlen=max(size, 1))).append(notification)
 
 
 _NUMBERS = frozenset(
     ua.VariantType(number) for number in range(ua.VariantType.SByte.value, ua.VariantType.String.value)
 )
 
-_KEEPS_UP = 3
-"""A client that has not acknowledged so many messages does not keep up: they are kept until it does."""
+_FIRST_ID = 1000
+"""Ids are not taken for client handles, which most clients count from 0 or 1."""
 
 _GOOD = ua.StatusCode()
 
@@ -88,217 +104,251 @@ def _bad(code: int) -> ua.StatusCode:
     return ua.StatusCode(code)
 
 
-class MonitoredItems(MonitoredItemService):
+class MonitoredItems:
     """The monitored items of one subscription, and the maximum of notifications per message (0: all)."""
 
     def __init__(
-        self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int, limits: ServerLimits
+        self, aspace: AddressSpace, max_notifications: int, limits: ServerLimits, counts: SubscriptionCounts
     ) -> None:
-        super().__init__(subscription, aspace)
-        self.limit_notifications(max_notifications)
-        self.modified = asyncio.Event()
-        """Set when the publishing interval has changed."""
-        self.has_more = False
-        """Whether the last message left notifications for the next."""
-        self._last: dict[int, ua.DataValue] = {}
-        self._timestamps: dict[int, ua.TimestampsToReturn] = {}
-        self._timestamps_asked = ua.TimestampsToReturn.Both
-        self.counts = SubscriptionCounts()
-        self._keeps_oldest: set[int] = set()
-        """Items that discard the newest notification when their queue is full."""
-        self._overflow_events: dict[int, EncodedEvent] = {}
+        self._aspace = aspace
+        self._limits = limits
+        self._counts = counts
+        self._items: dict[int, MonitoredItem] = {}
+        self._of_events: dict[ua.NodeId, dict[int, MonitoredItem]] = {}
+        self._ready: dict[int, MonitoredItem] = {}
+        """The items with notifications to be published, in the order of the oldest of each."""
+        self._ids = count(_FIRST_ID)
         self._triggers = TriggerLinks(limits.monitored_items_of_session)
+        self.limit_notifications(max_notifications)
 
-    def limit_notifications(self, asked: int) -> None:
+    def limit_notifications(self, requested: int) -> None:
         """Set the maximum of notifications per message (0: all)."""
-        self.max_notifications = min(asked or NOTIFICATIONS_PER_MESSAGE, NOTIFICATIONS_PER_MESSAGE)
+        self.max_notifications = min(requested or NOTIFICATIONS_PER_MESSAGE, NOTIFICATIONS_PER_MESSAGE)
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def handles(self) -> tuple[list[int], list[int]]:
         """Return the ids and the client handles of all items."""
-        return list(self._monitored_items), [item.client_handle for item in self._monitored_items.values()]
+        return list(self._items), [item.client_handle for item in self._items.values()]
 
     @property
     def disabled(self) -> int:
         """The number of disabled items."""
-        return sum(item.mode is ua.MonitoringMode.Disabled for item in self._monitored_items.values())
+        return sum(item.mode is ua.MonitoringMode.Disabled for item in self._items.values())
 
-    async def create_monitored_items(
-        self, params: ua.CreateMonitoredItemsParameters
-    ) -> list[ua.MonitoredItemCreateResult]:
-        """Create items; their first values are reported before this returns."""
-        self._timestamps_asked = params.TimestampsToReturn
-        results: list[ua.MonitoredItemCreateResult] = await super().create_monitored_items(params)
-        for request, result in zip(params.ItemsToCreate, results, strict=True):
-            self._remember(result.MonitoredItemId, params.TimestampsToReturn, request.RequestedParameters)
-            result.RevisedSamplingInterval = self._sampling_interval(request.RequestedParameters)
-        return results
+    def of_events(self, notifier: ua.NodeId | None = None) -> list[MonitoredItem]:
+        """Return the enabled items of the events of a node, or of every node."""
+        nodes = self._of_events.values() if notifier is None else (self._of_events.get(notifier, {}),)
+        return [item for items in nodes for item in items.values() if item.mode is not ua.MonitoringMode.Disabled]
 
-    def _sampling_interval(self, asked: ua.MonitoringParameters) -> float:
-        """Return the interval that the client asks for, the publishing interval at the least."""
-        shortest = self.isub.data.RevisedPublishingInterval
-        return clamp(asked.SamplingInterval, shortest, max(shortest, MAX_PUBLISHING_INTERVAL_MS))
+    async def create(
+        self, request: ua.MonitoredItemCreateRequest, timestamps: ua.TimestampsToReturn, interval_ms: float
+    ) -> ua.MonitoredItemCreateResult:
+        """Create an item; its first value is queued before this returns."""
+        monitored, asked = request.ItemToMonitor, request.RequestedParameters
+        is_of_events = monitored.AttributeId == ua.AttributeIds.EventNotifier
+        most = self._limits.queued_events if is_of_events else self._limits.queued_values
+        item = MonitoredItem(
+            monitored_item_id=next(self._ids),
+            client_handle=asked.ClientHandle,
+            read_value_id=monitored,
+            mode=request.MonitoringMode,
+            filter=asked.Filter,
+            queue_size=_queue_size(asked, most, is_of_events=is_of_events),
+            timestamps=timestamps,
+            discards_oldest=asked.DiscardOldest,
+        )
+        result = ua.MonitoredItemCreateResult(
+            StatusCode=self._check_events(item) if is_of_events else self._check_value_filter(monitored, asked.Filter)
+        )
+        if is_of_events and (result.StatusCode.is_bad() or has_unknown_fields(asked.Filter, self._aspace)):
+            result.FilterResult = event_filter_result(asked.Filter, self._aspace)
+        if result.StatusCode.is_good():
+            result.StatusCode = await self._start(item)
+        if result.StatusCode.is_good():
+            result.MonitoredItemId = item.monitored_item_id
+            result.RevisedQueueSize = item.queue_size
+            result.RevisedSamplingInterval = _sampling_interval(asked, interval_ms)
+        return result
 
-    def modify_monitored_items(self, params: ua.ModifyMonitoredItemsParameters) -> list[ua.MonitoredItemModifyResult]:
-        """Change items."""
-        results: list[ua.MonitoredItemModifyResult] = super().modify_monitored_items(params)
-        for request, result in zip(params.ItemsToModify, results, strict=True):
-            if result.StatusCode.is_good():
-                self._remember(request.MonitoredItemId, params.TimestampsToReturn, request.RequestedParameters)
-                result.RevisedSamplingInterval = self._sampling_interval(request.RequestedParameters)
-        return results
+    async def _start(self, item: MonitoredItem) -> ua.StatusCode:
+        node_id = item.read_value_id.NodeId
+        if item.is_of_events:
+            self._of_events.setdefault(node_id, {})[item.monitored_item_id] = item
+        else:
 
-    def _remember(self, item: int, timestamps: ua.TimestampsToReturn, asked: ua.MonitoringParameters) -> None:
-        self._timestamps[item] = timestamps
-        self._overflow_events.pop(item, None)
-        (self._keeps_oldest.discard if asked.DiscardOldest else self._keeps_oldest.add)(item)
+            async def on_change(_handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
+                if error is None:
+                    await self._sample(item, value)
 
-    async def set_monitoring_mode(self, mode: ua.MonitoringMode, ids: list[int]) -> list[ua.StatusCode]:
-        """Set the mode of items: a disabled item drops its value, a reporting one sends its sample."""
-        for item_id in ids:
-            if mode is ua.MonitoringMode.Disabled:
-                self._last.pop(item_id, None)
-                self._triggers.sampled.pop(item_id, None)
-        results: list[ua.StatusCode] = await super().set_monitoring_mode(mode, ids)
-        for item_id in ids:
-            if mode is ua.MonitoringMode.Reporting:
-                self._report_sampled(item_id)
-        return results
+            status, handle = self._aspace.add_datachange_callback(node_id, item.read_value_id.AttributeId, on_change)
+            if status.is_bad():
+                return status
+            item.callback_handle = handle
+        self._items[item.monitored_item_id] = item
+        await self._sample_now(item)
+        return _GOOD
+
+    async def _sample_now(self, item: MonitoredItem) -> None:
+        """Report the present value of an item."""
+        if not item.is_of_events:
+            value = self._aspace.read_attribute_value(item.read_value_id.NodeId, item.read_value_id.AttributeId)
+            await self._sample(item, value)
+
+    def modify(
+        self, request: ua.MonitoredItemModifyRequest, timestamps: ua.TimestampsToReturn, interval_ms: float
+    ) -> ua.MonitoredItemModifyResult:
+        """Change an item."""
+        item, asked = self._items.get(request.MonitoredItemId), request.RequestedParameters
+        if item is None:
+            return ua.MonitoredItemModifyResult(StatusCode=_bad_item(is_unknown=True))
+        is_of_events = item.is_of_events
+        status = (
+            event_filter_status(asked.Filter, self._aspace)
+            if is_of_events
+            else self._check_value_filter(item.read_value_id, asked.Filter)
+        )
+        if status.is_bad():
+            return ua.MonitoredItemModifyResult(
+                StatusCode=status, FilterResult=event_filter_result(asked.Filter, self._aspace)
+            )
+        most = self._limits.queued_events if is_of_events else self._limits.queued_values
+        item.client_handle = asked.ClientHandle
+        item.filter = asked.Filter
+        item.queue_size = _queue_size(asked, most, is_of_events=is_of_events)
+        item.timestamps = timestamps
+        item.discards_oldest = asked.DiscardOldest
+        item.overflow = None
+        return ua.MonitoredItemModifyResult(
+            RevisedSamplingInterval=_sampling_interval(asked, interval_ms), RevisedQueueSize=item.queue_size
+        )
+
+    def delete(self, item_id: int) -> ua.StatusCode:
+        """Delete an item with the notifications that wait."""
+        item = self._items.pop(item_id, None)
+        if item is None:
+            return _bad_item(is_unknown=True)
+        self._ready.pop(item_id, None)
+        self._triggers.forget(item_id)
+        self._of_events.get(item.read_value_id.NodeId, {}).pop(item_id, None)
+        if item.callback_handle is not None:
+            # The node may be gone meanwhile.
+            with contextlib.suppress(KeyError):
+                self._aspace.delete_datachange_callback(item.callback_handle)
+        return _GOOD
+
+    def clear(self) -> None:
+        """Delete all items."""
+        for item_id in tuple(self._items):
+            self.delete(item_id)
+
+    async def set_mode(self, mode: ua.MonitoringMode, item_id: int) -> ua.StatusCode:
+        """Set the mode of an item: a disabled item drops its notifications, a reporting one sends its sample."""
+        item = self._items.get(item_id)
+        if item is None:
+            return _bad_item(is_unknown=True)
+        previous, item.mode = item.mode, mode
+        if mode is ua.MonitoringMode.Disabled:
+            item.last = None
+            item.sampled.clear()
+            item.queue.clear()
+            self._ready.pop(item_id, None)
+        elif previous is ua.MonitoringMode.Disabled:
+            await self._sample_now(item)
+        if mode is ua.MonitoringMode.Reporting:
+            self._report_sampled(item)
+        return _GOOD
 
     def set_triggering(self, trigger: int, to_add: Sequence[int], to_remove: Sequence[int]) -> ua.SetTriggeringResult:
         """Link items to the item that triggers them. Raises ServiceError for an unknown one."""
-        if trigger not in self._monitored_items:
+        if trigger not in self._items:
             raise ServiceError(ua.StatusCodes.BadMonitoredItemIdInvalid)
         removed = [_bad_item(not self._triggers.remove(trigger, index)) for index in to_remove]
-        added = [
-            _bad_item(index not in self._monitored_items or not self._triggers.add(trigger, index)) for index in to_add
-        ]
+        added = [_bad_item(index not in self._items or not self._triggers.add(trigger, index)) for index in to_add]
         return ua.SetTriggeringResult(AddResults=added, RemoveResults=removed)
 
     async def resend(self, turn: Turn) -> None:
         """Report the value of every reporting item again (OPC 10000-5, 9.2)."""
-        for item_id, item in tuple(self._monitored_items.items()):
-            if item.callback_handle is not None and item.mode is ua.MonitoringMode.Reporting:
-                self._last.pop(item_id, None)
-                await self.trigger_datachange(
-                    item.callback_handle, item.read_value_id.NodeId, item.read_value_id.AttributeId
-                )
+        for item in tuple(self._items.values()):
+            if item.mode is ua.MonitoringMode.Reporting:
+                item.last = None
+                await self._sample_now(item)
             await turn.step()
 
-    def has_room(self, item: MonitoredItemData, most: int) -> bool:
-        """Return whether an item takes another event without loss, and its client keeps up with what was sent.
+    async def _sample(self, item: MonitoredItem, value: ua.DataValue) -> None:
+        """Queue a value, unless the monitored part of it is unchanged."""
+        if item.mode is ua.MonitoringMode.Disabled:
+            return
+        text = item.read_value_id.IndexRange
+        current = part_of(value, text) if text else value
+        # Values are never changed in place: asyncua would copy each value to compare it with the next.
+        if item.last is None or _is_reported(item.last, current, item.filter):
+            item.last = current
+            stamped = stamp_change(current, item.timestamps)
+            await self.notify(item, ua.MonitoredItemNotification(item.client_handle, stamped))
 
-        Less than `most` events are queued then.
-        """
-        queued = len(self.isub._triggered_events.get(item.monitored_item_id, ()))  # noqa: SLF001
-        unacknowledged = len(self.isub._not_acknowledged_results)  # noqa: SLF001
-        return queued < min(item.queue_size, most) and unacknowledged < _KEEPS_UP
-
-    async def notify(self, item: MonitoredItemData, notification: Notification) -> None:
+    async def notify(self, item: MonitoredItem, notification: Notification) -> None:
         """Queue a notification: to be published, or until another item triggers it."""
         if item.mode is ua.MonitoringMode.Sampling:
-            self._triggers.sample(item.monitored_item_id, notification, item.queue_size)
+            item.sampled.append(notification)
+            while len(item.sampled) > item.queue_size:
+                item.sampled.popleft()
         else:
             self._enqueue(item, notification)
         for linked in self._triggers.linked(item.monitored_item_id):
-            self._report_sampled(linked)
+            if linked in self._items:
+                self._report_sampled(self._items[linked])
 
-    def _report_sampled(self, item_id: int) -> None:
-        item = self._monitored_items.get(item_id)
-        if item is not None:
-            for notification in self._triggers.sampled.pop(item_id, ()):
-                self._enqueue(item, notification)
+    def _report_sampled(self, item: MonitoredItem) -> None:
+        while item.sampled:
+            self._enqueue(item, item.sampled.popleft())
 
-    def _enqueue(self, item: MonitoredItemData, notification: Notification) -> None:
-        item_id = item.monitored_item_id
-        discards_oldest = item_id not in self._keeps_oldest
-        if not isinstance(notification, ua.MonitoredItemNotification):
-            events = self.isub._triggered_events.setdefault(item_id, [])  # noqa: SLF001
-            overflow = self._overflow_events.get(item_id)
-            if overflow is None:
-                overflow = self._overflow_events[item_id] = overflow_event(item.client_handle, item.filter)
-            full = add_event(events, notification, item.queue_size, overflow, discards_oldest=discards_oldest)
-            self.counts.event_overflows += full
+    def _enqueue(self, item: MonitoredItem, notification: Notification) -> None:
+        if isinstance(notification, ua.MonitoredItemNotification):
+            full = add_value(item.queue, notification, item.queue_size, discards_oldest=item.discards_oldest)
+            self._counts.value_overflows += full
         else:
-            values = self.isub._triggered_datachanges.setdefault(item_id, [])  # noqa: SLF001
-            full = add_value(values, notification, item.queue_size, discards_oldest=discards_oldest)
-            self.counts.value_overflows += full
+            if item.overflow is None:
+                item.overflow = overflow_event(item.client_handle, item.filter)
+            full = add_event(
+                item.queue, notification, item.queue_size, item.overflow, discards_oldest=item.discards_oldest
+            )
+            self._counts.event_overflows += full
+        self._ready[item.monitored_item_id] = item
 
-    def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
-        asked = params.RequestedParameters.Filter
-        notifier = self.aspace.read_attribute_value(params.ItemToMonitor.NodeId, ua.AttributeIds.EventNotifier)
-        status = notifier.StatusCode
-        if status.is_good() and not notifier.Value.Value & 1 << ua.EventNotifier.SubscribeToEvents:
-            status = _bad(ua.StatusCodes.BadNotSupported)
-        status = status if status.is_bad() else event_filter_status(asked, self.aspace)
-        result = ua.MonitoredItemCreateResult(StatusCode=status)
-        if status.is_good():
-            result = super()._create_events_monitored_item(params)
-        if status.is_bad() or has_unknown_fields(asked, self.aspace):
-            result.FilterResult = event_filter_result(asked, self.aspace)
-        return result
+    @property
+    def has_notifications(self) -> bool:
+        """Whether notifications wait to be published."""
+        return bool(self._ready)
 
-    async def _create_data_change_monitored_item(
-        self, params: ua.MonitoredItemCreateRequest
-    ) -> ua.MonitoredItemCreateResult:
-        status = self._check_value_filter(params.ItemToMonitor, params.RequestedParameters.Filter)
-        if status.is_bad():
-            return ua.MonitoredItemCreateResult(StatusCode=status)
-        return await super()._create_data_change_monitored_item(params)
+    def take(self, room: int) -> Sequence[Part]:
+        """Take the notifications of the next message, encoded in at most `room` bytes; values come before events."""
+        taken = TakenNotifications(room, self.max_notifications)
+        for item in sorted(self._ready.values(), key=lambda item: item.is_of_events):
+            at = 0
+            while at < len(item.queue) and taken.add(item.queue[at]):
+                at += 1
+            del item.queue[:at]
+            if item.queue:
+                break
+            del self._ready[item.monitored_item_id]
+        self._counts.values += len(taken.values)
+        self._counts.events += len(taken.events)
+        return taken.encoded()
 
-    def _modify_monitored_item(self, params: ua.MonitoredItemModifyRequest) -> ua.MonitoredItemModifyResult:
-        item = self._monitored_items.get(params.MonitoredItemId)
-        if item is None or item.read_value_id is None:
-            return ua.MonitoredItemModifyResult(StatusCode=_bad(ua.StatusCodes.BadMonitoredItemIdInvalid))
-        asked = params.RequestedParameters.Filter
-        is_of_events = item.read_value_id.AttributeId == ua.AttributeIds.EventNotifier
-        status = (
-            event_filter_status(asked, self.aspace)
-            if is_of_events
-            else self._check_value_filter(item.read_value_id, asked)
-        )
-        if status.is_bad():
-            return ua.MonitoredItemModifyResult(StatusCode=status, FilterResult=event_filter_result(asked, self.aspace))
-        return super()._modify_monitored_item(params)
-
-    async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
-        """Queue a value, unless the monitored part of it is unchanged."""
-        item_id = self._monitored_datachange.get(handle)
-        item = self._monitored_items.get(item_id)
-        if item is None or item.mode is ua.MonitoringMode.Disabled:
-            return
-        text = item.read_value_id and item.read_value_id.IndexRange
-        current = part_of(value, text) if text else value
-        last = self._last.get(item_id)
-        # Values are never changed in place: asyncua would copy each value to compare it with the next.
-        if last is None or _is_reported(last, current, item.filter):
-            self._last[item_id] = current
-            stamped = stamp_change(current, self._timestamps.get(item_id, self._timestamps_asked))
-            await self.notify(item, ua.MonitoredItemNotification(item.client_handle, stamped))
-
-    def _delete_monitored_items(self, mid: int) -> ua.StatusCode:
-        # By the handles of the item: asyncua searches all items for each one that it deletes.
-        item = self._monitored_items.pop(mid, None)
-        if item is None:
-            return _bad(ua.StatusCodes.BadMonitoredItemIdInvalid)
-        self._last.pop(mid, None)
-        self._timestamps.pop(mid, None)
-        self._overflow_events.pop(mid, None)
-        self._keeps_oldest.discard(mid)
-        self._triggers.forget(mid)
-        if item.callback_handle in self._monitored_datachange:
-            # The node may be gone meanwhile.
-            with contextlib.suppress(KeyError):
-                self.aspace.delete_datachange_callback(item.callback_handle)
-            del self._monitored_datachange[item.callback_handle]
-        listening = self._monitored_events.get(item.read_value_id.NodeId, [])
-        if mid in listening:
-            listening.remove(mid)
-        return _GOOD
+    def _check_events(self, item: MonitoredItem) -> ua.StatusCode:
+        notifier = self._aspace.read_attribute_value(item.read_value_id.NodeId, ua.AttributeIds.EventNotifier)
+        if notifier.StatusCode.is_bad():
+            return notifier.StatusCode
+        if not notifier.Value.Value & 1 << ua.EventNotifier.SubscribeToEvents:
+            return _bad(ua.StatusCodes.BadNotSupported)
+        return event_filter_status(item.filter, self._aspace)
 
     def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
         """Return whether values can be monitored with a filter. A deadband applies to numbers (OPC 10000-8, 7.2)."""
         if monitored.DataEncoding is not None and monitored.DataEncoding.Name:
-            current = self.aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId)
+            current = self._aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId)
             encoding = current.StatusCode if current.StatusCode.is_bad() else check_encoding(monitored, current)
             if encoding.is_bad():
                 return encoding
@@ -312,7 +362,7 @@ class MonitoredItems(MonitoredItemService):
             case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute) if not asked.DeadbandValue >= 0:
                 return _bad(ua.StatusCodes.BadDeadbandFilterInvalid)
             case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute):
-                value = self.aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId).Value
+                value = self._aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId).Value
                 is_number = value is not None and value.VariantType in _NUMBERS and not value.is_array
                 return _GOOD if is_number else _bad(ua.StatusCodes.BadFilterNotAllowed)
             case ua.EventFilter():
@@ -339,3 +389,13 @@ def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChange
     if asked.DeadbandType != ua.DeadbandType.Absolute or last.Value is None or current.Value is None:
         return False
     return bool(abs(current.Value - last.Value) <= asked.DeadbandValue)
+
+
+def _sampling_interval(asked: ua.MonitoringParameters, shortest_ms: float) -> float:
+    """Return the interval that the client asks for, the publishing interval at the least."""
+    return clamp(asked.SamplingInterval, shortest_ms, max(shortest_ms, MAX_PUBLISHING_INTERVAL_MS))
+
+
+def _queue_size(asked: ua.MonitoringParameters, most: int, *, is_of_events: bool) -> int:
+    """Return the size of the queue; 0 asks for the default: all events, or the last value (OPC 10000-4, 7.21)."""
+    return min(asked.QueueSize or (most if is_of_events else 1), most)

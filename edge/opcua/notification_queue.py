@@ -9,20 +9,18 @@ event holds that status in its place (OPC 10000-4, 7.22.3). asyncua sends messag
 """
 
 import uuid
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from asyncua import ua
-from asyncua.server.internal_subscription import InternalSubscription
-from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.opcua.answer_encoding import (
     EncodedEvent,
-    client_handle,
+    Part,
     encode_event,
-    notification_size,
+    encode_notifications,
+    monitored_value_parts,
     without_largest_fields,
 )
 
@@ -33,9 +31,7 @@ _MESSAGE = "events were discarded: the queue is full"
 _SEVERITY = 1
 
 
-def add_value(
-    queue: list[ua.MonitoredItemNotification], new: ua.MonitoredItemNotification, size: int, *, discards_oldest: bool
-) -> bool:
+def add_value(queue: list[Any], new: ua.MonitoredItemNotification, size: int, *, discards_oldest: bool) -> bool:
     """Add a value; return whether a queue of more than one value has overflowed."""
     if len(queue) < size:
         queue.append(new)
@@ -53,7 +49,7 @@ def add_value(
 
 
 def add_event(
-    queue: list[EncodedEvent],
+    queue: list[Any],
     new: EncodedEvent,
     size: int,
     overflow: EncodedEvent,
@@ -106,60 +102,48 @@ def _flagged(sent: ua.MonitoredItemNotification) -> ua.MonitoredItemNotification
 
 
 _TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
-_AROUND = 256  # bytes of a response and of two lists, in addition to their content
+_AROUND = 64  # bytes of the two lists, in addition to their content
 
 Notification: TypeAlias = ua.MonitoredItemNotification | EncodedEvent
 
 
-def limit_message(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
-    """Reduce a message to the client's maximum number of notifications and to so many bytes; at least one remains.
+class TakenNotifications:
+    """The notifications of one message: `most` of them, encoded in `room` bytes; at least one."""
 
-    The others go back to the queue.
-    """
-    max_notifications = subscription.monitored_item_srv.max_notifications
-    message = result.NotificationMessage
-    status = [value for value in message.NotificationData if isinstance(value, ua.StatusChangeNotification)]
-    waiting = deque(_each(message.NotificationData))
-    message.NotificationData = status
-    room = left = largest - _AROUND - len(struct_to_binary(result))
-    sent: list[Notification] = []
-    while waiting:
-        if (size := notification_size(waiting[0])) > room:
-            waiting[0] = _reduced(waiting[0], room)
-            size = notification_size(waiting[0])
-        left -= size
-        if sent and (left < 0 or len(sent) == max_notifications):
-            break
-        sent.append(waiting.popleft())
-    message.NotificationData = [*_lists(sent), *status]
-    result.MoreNotifications = bool(waiting)
-    _requeue(subscription, waiting)
+    def __init__(self, room: int, most: int) -> None:
+        self._room = self._left = room - _AROUND
+        self._most = most
+        self.values: list[Sequence[Part]] = []
+        self.events: list[EncodedEvent] = []
 
+    def add(self, notification: Notification) -> bool:
+        """Add a notification, reduced when it fits into no message; return False when this message is full."""
+        count = len(self.values) + len(self.events)
+        if count == self._most:
+            return False
+        parts = _parts(notification)
+        if (size := sum(map(len, parts))) > self._room:
+            notification = _reduced(notification, self._room)
+            parts = _parts(notification)
+            size = sum(map(len, parts))
+        if count and size > self._left:
+            return False
+        self._left -= size
+        if isinstance(notification, ua.MonitoredItemNotification):
+            self.values.append(parts)
+        else:
+            self.events.append(notification)
+        return True
 
-def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
-    """Return whether a message has at most the number of notifications that its client accepts."""
-    most: int = subscription.monitored_item_srv.max_notifications
-    return sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= most
-
-
-def _each(data: Iterable[object]) -> Iterable[Notification]:
-    for part in data:
-        match part:
-            case ua.DataChangeNotification():
-                yield from part.MonitoredItems
-            case ua.EventNotificationList():
-                yield from part.Events
-            case _:
-                pass  # its status, which is not one of a queue
+    def encoded(self) -> Sequence[Part]:
+        """Return the array of the notification data; empty without notifications."""
+        return encode_notifications(self.values, self.events) if self.values or self.events else ()
 
 
-def _lists(sent: Iterable[Notification]) -> Iterable[object]:
-    values = [value for value in sent if isinstance(value, ua.MonitoredItemNotification)]
-    events = [value for value in sent if not isinstance(value, ua.MonitoredItemNotification)]
-    if values:
-        yield ua.DataChangeNotification(MonitoredItems=values)
-    if events:
-        yield ua.EventNotificationList(Events=events)
+def _parts(notification: Notification) -> Sequence[Part]:
+    if isinstance(notification, ua.MonitoredItemNotification):
+        return monitored_value_parts(notification)
+    return (notification,)
 
 
 def _reduced(sent: Notification, room: int) -> Notification:
@@ -167,17 +151,4 @@ def _reduced(sent: Notification, room: int) -> Notification:
     if isinstance(sent, ua.MonitoredItemNotification):
         times = {"SourceTimestamp": sent.Value.SourceTimestamp, "ServerTimestamp": sent.Value.ServerTimestamp}
         return ua.MonitoredItemNotification(sent.ClientHandle, ua.DataValue(StatusCode=_TOO_LARGE, **times))
-    return without_largest_fields(sent, len(sent) + _AROUND - room, ua.Variant(_TOO_LARGE, ua.VariantType.StatusCode))
-
-
-def _requeue(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
-    # asyncua cannot take fewer notifications from its queues, and a message names items only by client handle.
-    items = subscription.monitored_item_srv._monitored_items.items()  # noqa: SLF001
-    item_of = {item.client_handle: item_id for item_id, item in items}
-    for sent in waiting:
-        if isinstance(sent, ua.MonitoredItemNotification):
-            handle, queues = sent.ClientHandle, subscription._triggered_datachanges  # noqa: SLF001
-        else:
-            handle, queues = client_handle(sent), subscription._triggered_events  # noqa: SLF001
-        if handle in item_of:  # else it was deleted meanwhile
-            queues.setdefault(item_of[handle], []).append(sent)
+    return without_largest_fields(sent, len(sent) - room, ua.Variant(_TOO_LARGE, ua.VariantType.StatusCode))

@@ -80,18 +80,6 @@ class SubscriptionCounts(Struct):
         self.enabled += enabled
         self.disabled += not enabled
 
-    def count_message(self, message: ua.NotificationMessage) -> None:
-        """Count a message that was sent, with its notifications."""
-        self.publish_requests += 1
-        for part in message.NotificationData:
-            match part:
-                case ua.DataChangeNotification():
-                    self.values += len(part.MonitoredItems)
-                case ua.EventNotificationList():
-                    self.events += len(part.Events)
-                case _:
-                    pass  # a change of the status of the subscription
-
 
 class SessionRecord(Struct):
     """What a client said of itself when it created a session, and the requests it has sent since."""

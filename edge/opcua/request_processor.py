@@ -8,6 +8,7 @@ of a session, a small number, may take it over. Here a request belongs to a sess
 import asyncio
 import hashlib
 import hmac
+import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -16,18 +17,17 @@ from typing import Any
 import structlog
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
-from asyncua.server.uaprocessor import PublishRequestData, UaProcessor
+from asyncua.server.uaprocessor import UaProcessor
 from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
 
 from edge.opcua import access, limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
-from edge.opcua.answer_encoding import AnswerBody, AnswerTooLargeError, encode_answer
-from edge.opcua.call_diagnostics import ExplainedResponse
+from edge.opcua.answer_encoding import AnswerBody, AnswerTooLargeError, CallResults, encode_answer
 from edge.opcua.limits import NegotiatedLimits
-from edge.opcua.notification_queue import is_within_count, limit_message
-from edge.opcua.server_channel import ServerChannel
+from edge.opcua.server_channel import RequestKey, ServerChannel
 from edge.opcua.server_session import ServerSession
-from edge.opcua.services import CALL, SERVICES, Service, read_calls
+from edge.opcua.services import CALL, PUBLISH, SERVICES, Service, read_calls
+from edge.opcua.subscriptions import PublishRequest
 from edge.opcua.time_slices import Pacer, Turns
 
 
@@ -170,7 +170,7 @@ class RequestProcessor(UaProcessor):
         self.iserver.counts.count_fault(code, is_session=typeid in {_CREATE, _ACTIVATE})
         if self._session is not None:
             self._session.record.count(typeid, code)
-        self._send_fault(header, seqhdr, code)
+        self.fail(RequestKey(header.RequestHandle, seqhdr.RequestId), code)
         return True
 
     async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
@@ -194,21 +194,30 @@ class RequestProcessor(UaProcessor):
         if (service := SERVICES.get(typeid)) is not None:
             await self._serve(service, typeid, header, seqhdr, body)
             return True
+        if typeid == PUBLISH:
+            session = self.usable_session(typeid, body)
+            await self._turns.charge(account, self._publish(session, header, seqhdr, body))
+            return True
         if typeid == CALL:
             await self._call(typeid, header, seqhdr, body)
             return True
         return bool(await self._turns.charge(account, self._process_message(typeid, header, seqhdr, body)))
 
     def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
-        """Cancel the Publish requests of this handle; no other request waits (OPC 10000-4, 5.7.5)."""
-        waiting = tuple(self._publish_requests)
-        cancelled = [value for value in waiting if value.requesthdr.RequestHandle == handle]
-        for item in cancelled:
-            self._publish_requests.remove(item)
-            self._send_fault(item.requesthdr, item.seqhdr, ua.StatusCodes.BadRequestCancelledByClient)
+        """Cancel the Publish requests of this handle; no other request waits."""
         response = ua.CancelResponse()
-        response.Parameters.CancelCount = len(cancelled)
+        if self._session is not None:
+            response.Parameters.CancelCount = self._session.publish_requests.cancel(handle)
         self.send_response(header.RequestHandle, seqhdr, response)
+
+    async def _publish(self, session: ServerSession, header: Any, seqhdr: Any, body: Buffer) -> None:
+        """Acknowledge notifications, and keep the request until there are more."""
+        params = struct_from_binary(ua.PublishParameters, body)
+        results = session.acknowledge(params.SubscriptionAcknowledgements)
+        hint = header.TimeoutHint
+        expires_at = asyncio.get_running_loop().time() + hint / 1000 if hint else math.inf
+        request = PublishRequest(RequestKey(header.RequestHandle, seqhdr.RequestId), self, results, expires_at)
+        await session.publish_requests.add(request, len(session.owned_subscriptions()))
 
     async def _serve(self, service: Service, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
         """Decode, perform and answer a request of many operations as work in turns."""
@@ -228,12 +237,12 @@ class RequestProcessor(UaProcessor):
         handle, wanted = header.RequestHandle, header.ReturnDiagnostics
         async with self._turns.work(session.account):
             try:
-                self.send_response(handle, seqhdr, ExplainedResponse(results, wanted))
+                self.send_response(handle, seqhdr, CallResults(results, wanted))
             except ServiceError:
                 # Diagnostics must not make the answer too large.
                 if not wanted:
                     raise
-                self.send_response(handle, seqhdr, ExplainedResponse(results, 0))
+                self.send_response(handle, seqhdr, CallResults(results))
 
     def usable_session(self, typeid: ua.NodeId, body: Buffer) -> ServerSession:
         """Return the session for a request that needs one. Raises ServiceError when it may not be used."""
@@ -261,48 +270,36 @@ class RequestProcessor(UaProcessor):
         Raises ServiceError with BadResponseTooLarge above the limit of the client. asyncua would send it, and the
         client would end the connection.
         """
-        response.ResponseHeader.RequestHandle = requesthandle
-        if msgtype != ua.MessageType.SecureMessage:
-            body = struct_to_binary(response)
-            self._transport.write(
-                self._connection.message_to_binary(body, message_type=msgtype, request_id=seqhdr.RequestId)
-            )
+        key = RequestKey(requesthandle, seqhdr.RequestId)
+        if msgtype == ua.MessageType.SecureMessage:
+            self.respond(key, response)
             return
+        response.ResponseHeader.RequestHandle = key.handle
+        body = struct_to_binary(response)
+        self._transport.write(self._connection.message_to_binary(body, message_type=msgtype, request_id=key.number))
+
+    def respond(self, key: RequestKey, response: Any) -> None:
+        """Send the answer to a request. Raises ServiceError with BadResponseTooLarge above the limit of the client."""
         try:
-            self._sender.send(encode_answer(response, self._largest_answer()), seqhdr.RequestId)
+            self._sender.send(encode_answer(response, key.handle, self.largest_answer), key.number)
         except AnswerTooLargeError as error:
             raise ServiceError(ua.StatusCodes.BadResponseTooLarge) from error
 
-    async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
-        """Send the notifications of a subscription, as many as the client accepts; the rest follows."""
-        subscription = self.iserver.subscription_service.subscriptions[result.SubscriptionId]
-        try:
-            if is_within_count(result, subscription):
-                await super().forward_publish_response(result, requestdata)
-                subscription.monitored_item_srv.has_more = False
-                subscription.monitored_item_srv.counts.count_message(result.NotificationMessage)
-                return
-        except ServiceError:
-            pass  # it is too large
-        result.Results = requestdata.results
-        limit_message(result, subscription, self._largest_answer())
-        try:
-            await super().forward_publish_response(result, requestdata)
-        except ServiceError as error:
-            # The results of thousands of acknowledgements fill a message alone.
-            self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
-        subscription.monitored_item_srv.has_more = bool(result.MoreNotifications)
-        subscription.monitored_item_srv.counts.count_message(result.NotificationMessage)
+    def fail(self, key: RequestKey, code: int) -> None:
+        """Answer a request with a fault."""
+        fault = ua.ServiceFault()
+        fault.ResponseHeader.ServiceResult = ua.StatusCode(code)
+        self.respond(key, fault)
+
+    @property
+    def largest_answer(self) -> int:
+        """The largest answer that the client takes, in bytes."""
+        return self._agreed.largest_answer(self._connection.security_policy.symmetric_cryptography)
 
     @property
     def is_open(self) -> bool:
         """Whether the client is connected."""
         return not self._transport.is_closing()
-
-    @property
-    def waiting_publish_requests(self) -> int:
-        """The number of publish requests that wait for notifications."""
-        return len(self._publish_requests)
 
     async def flush(self) -> None:
         """Send the waiting answers."""
@@ -312,17 +309,15 @@ class RequestProcessor(UaProcessor):
         """Close the connection; a session that has moved to another one stays open."""
         if self._session is not None and self._session.connection is not self:
             self._session = None
-        elif self._session is not None and not self._session.is_closed() and not self._session.owned_subscriptions():
-            self.iserver.counts.aborts += 1
+        elif self._session is not None and not self._session.is_closed():
+            self._session.publish_requests.clear()
+            if not self._session.owned_subscriptions():
+                self.iserver.counts.aborts += 1
         await super().close()
 
-    def _largest_answer(self) -> int:
-        return self._agreed.largest_answer(self._connection.security_policy.symmetric_cryptography)
-
-    def _send_fault(self, header: ua.RequestHeader, seqhdr: ua.SequenceHeader, code: int) -> None:
-        fault = ua.ServiceFault()
-        fault.ResponseHeader.ServiceResult = ua.StatusCode(code)
-        self.send_response(header.RequestHandle, seqhdr, fault)
+    def _should_close_session_on_transport_loss(self) -> bool:
+        session = self._session
+        return session is not None and not (session.is_activated() and session.owned_subscriptions())
 
     def _check_length(self, header: ua.Header) -> None:
         session = self._session
@@ -424,9 +419,7 @@ class RequestProcessor(UaProcessor):
         self._closing = False
         # asyncua cancels the task by this attribute when the connection ends, and waits for it.
         self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
-        for subscription in session.owned_subscriptions():
-            subscription.pub_result_callback = self.forward_publish_response
-            subscription.pub_request_callback = self.get_publish_request
+        session.publish_requests.clear()
 
     def _log_fault(self, typeid: ua.NodeId, error: Exception) -> None:
         self._faults += 1

@@ -11,6 +11,7 @@ from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 from asyncua.crypto.uacrypto import der_from_x509, x509_from_der
 from cryptography import x509
+from msgspec import Struct
 
 from edge.opcua.access import AccessPolicy, Peer
 from edge.opcua.answer_encoding import AnswerBody
@@ -27,6 +28,13 @@ _SMALLEST_BUFFER = 8192  # of OPC 10000-6, 7.1.2.3
 _LAST_SEQUENCE_NUMBER = (1 << 32) - 1025  # OPC 10000-6, 6.7.2.4: numbers wrap before this many are left
 
 _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
+
+
+class RequestKey(Struct, frozen=True):
+    """What an answer repeats of its request: the handle of its header, and its number on the channel."""
+
+    handle: int
+    number: int
 
 
 class FewBlocks:

@@ -14,9 +14,10 @@ from asyncua.server.address_space import AttributeService, NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.opcua.access import AccessPolicy, Caller, Peer
-from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
+from edge.opcua.limits import DEFAULTS, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
+from edge.opcua.subscriptions import ClientSubscriptions
 from edge.opcua.time_slices import Turns
 from edge.opcua.view_service import ReferenceTypes
 
@@ -103,6 +104,8 @@ class ServerCore(InternalServer):
         self.limits = limits
         self.turns = Turns()
         self.counts = ServerCounts()
+        self.subscriptions = ClientSubscriptions(self.aspace, limits, self.turns)
+        """Those of clients; asyncua's service has none."""
         self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
         """Variables that not every caller may read, each with the check."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
@@ -119,9 +122,6 @@ class ServerCore(InternalServer):
         certificates = (ua.X509IdentityToken,) if access.allows_certificates else ()
         self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken, *certificates)
         self.max_connections = limits.connections
-        self.max_subscriptions = limits.subscriptions
-        self.max_monitored_item_queue_size = limits.queued_events
-        self.max_unacked_messages_per_subscription = UNACKNOWLEDGED
         # asyncua's clock checks only every second whether it should stop, and stopping would wait for it. The server
         # has its own.
         self.disabled_clock = True
@@ -196,11 +196,6 @@ class ServerCore(InternalServer):
     def sessions(self) -> int:
         """The number of client sessions."""
         return len(self._external_sessions)
-
-    def session_of(self, session_id: ua.NodeId) -> ServerSession | None:
-        """Return the session of this id."""
-        sessions: Iterable[ServerSession] = self._external_sessions.values()
-        return next((session for session in sessions if session.session_id == session_id), None)
 
     async def load_standard_address_space(self, shelf_file: object = None) -> None:
         """Use the prepared types; asyncua's own cache has namespace 0 only, and is never found."""

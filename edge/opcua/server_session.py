@@ -5,32 +5,29 @@ asyncua numbers tokens and subscriptions from a small number on, and does not ch
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.crypto.permission_rules import User, UserRole
 from asyncua.server.internal_session import InternalSession, SessionState
-from asyncua.server.internal_subscription import InternalSubscription
-from asyncua.server.subscription_service import SubscriptionService
 
 from edge.opcua.access import Caller, bounded_locales, calling, reading_in
+from edge.opcua.answer_encoding import EncodedMessage
 from edge.opcua.limits import (
     REQUEST_BYTES,
     ServerLimits,
     check_application,
     check_count,
     clamp,
-    clamp_monitoring,
     unknown_subscription,
 )
-from edge.opcua.monitored_items import MonitoredItems
-from edge.opcua.publishing import SessionConnection, modify, publish_for, republish, revise, start_publishing
 from edge.opcua.request_counts import SessionRecord
 from edge.opcua.server_channel import ServerChannel
+from edge.opcua.subscriptions import ClientSubscription, PublishRequests, SessionConnection
 from edge.opcua.time_slices import Account, Pacer, Turn
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
 from edge.opcua.view_service import View
@@ -55,7 +52,7 @@ def method_of(request: ua.CallMethodRequest) -> str | None:
 
 
 async def perform(
-    method: str, arguments: Sequence[ua.Variant], session_id: ua.NodeId, service: SubscriptionService, turn: Turn
+    method: str, arguments: Sequence[ua.Variant], session: "ServerSession", turn: Turn
 ) -> ua.CallMethodResult:
     """Perform a method of the Server object for a session."""
     if len(arguments) != 1:
@@ -66,25 +63,20 @@ async def perform(
         mismatch = ua.StatusCode(ua.StatusCodes.BadTypeMismatch)
         invalid = ua.StatusCode(ua.StatusCodes.BadInvalidArgument)
         return ua.CallMethodResult(StatusCode=invalid, InputArgumentResults=[mismatch])
-    subscription: InternalSubscription | None = service.subscriptions.get(argument.Value)
+    subscription = session.iserver.subscriptions.get(argument.Value)
     if subscription is None:
         return _bad(ua.StatusCodes.BadSubscriptionIdInvalid)
-    if subscription.session_id != session_id:
+    if subscription.session is not session:
         return _bad(ua.StatusCodes.BadUserAccessDenied)
-    items = subscription.monitored_item_srv
     if method == RESEND_DATA:
-        await items.resend(turn)
+        await subscription.items.resend(turn)
         return ua.CallMethodResult()
-    outputs = [ua.Variant(handles, ua.VariantType.UInt32, is_array=True) for handles in items.handles()]
+    outputs = [ua.Variant(handles, ua.VariantType.UInt32, is_array=True) for handles in subscription.items.handles()]
     return ua.CallMethodResult(OutputArguments=outputs)
 
 
 def _bad(code: int) -> ua.CallMethodResult:
     return ua.CallMethodResult(StatusCode=ua.StatusCode(code))
-
-
-_O = TypeVar("_O")
-_R = TypeVar("_R")
 
 
 class ServerSession(InternalSession):
@@ -109,6 +101,7 @@ class ServerSession(InternalSession):
         """Whose use of the server counts together: a user, or the address of anonymous sessions."""
         self.account: Account = internal_server.turns.account(self.user_key)
         self.record = SessionRecord()
+        self.publish_requests = PublishRequests()
         self.turn: Turn | None = None
         """The turn of the request that is being served."""
         self._view = View(self.aspace, self.iserver.reference_types)
@@ -168,7 +161,9 @@ class ServerSession(InternalSession):
         """Close the session with its subscriptions: no other session can take them over."""
         if not self.is_closed() and asyncio.current_task() is self._timeout_task:
             self.iserver.counts.timeouts += 1
-        await super().close_session(delete_subs=True)
+        await super().close_session(delete_subs=False)
+        for subscription in self.owned_subscriptions():
+            self.iserver.subscriptions.delete(subscription.id)
 
     async def _end_unless_activated(self) -> None:
         await asyncio.sleep(self.iserver.activation_s)
@@ -274,7 +269,7 @@ class ServerSession(InternalSession):
         if (name := method_of(request)) is None:
             return (await super().call([request]))[0]
         async with self.iserver.turns.work(self.account) as turn:
-            return await perform(name, request.InputArguments, self.session_id, self.subscription_service, turn)
+            return await perform(name, request.InputArguments, self, turn)
 
     def _may_call(self, method: ua.NodeId) -> bool:
         return self.caller is not None and self.iserver.access.may_call(self.caller, self._method_name(method))
@@ -282,175 +277,145 @@ class ServerSession(InternalSession):
     def _method_name(self, method: ua.NodeId) -> str:
         return browse_name(self.aspace, method)
 
-    def owned_subscriptions(self) -> list[InternalSubscription]:
+    def owned_subscriptions(self) -> list[ClientSubscription]:
         """Return the subscriptions of this session."""
-        every = self.subscription_service.subscriptions.values()
-        return [subscription for subscription in every if subscription.session_id == self.session_id]
+        owned: list[ClientSubscription] = self.iserver.subscriptions.owned_by(self)
+        return owned
 
-    async def create_subscription(
-        self,
-        params: ua.CreateSubscriptionParameters,
-        callback: Callable[..., Any],
-        request_callback: Callable[..., Any] | None = None,
-    ) -> ua.CreateSubscriptionResult:
-        """Create a subscription with a bounded publishing interval and lifetime."""
+    async def create_subscription(self, params: ua.CreateSubscriptionParameters) -> ua.CreateSubscriptionResult:
+        """Create a subscription."""
         if len(self.owned_subscriptions()) >= self._limits.subscriptions_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
         await self.iserver.make_room_for_subscription(self)
-        revise(params, self._limits.min_publishing_interval_ms)
-        result = await super().create_subscription(params, callback, request_callback)
-        subscription = self.subscription_service.subscriptions[result.SubscriptionId]
-        subscription.monitored_item_srv = MonitoredItems(
-            subscription, self.aspace, params.MaxNotificationsPerPublish, self._limits
-        )
-        subscription.monitored_item_srv.counts.priority = params.Priority
-        start_publishing(subscription, self, self.iserver.turns)
         self.iserver.counts.subscriptions += 1
-        return result
+        return self.iserver.subscriptions.create(self, params)
 
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
         """Change the interval and lifetime of a subscription."""
-        self._check_own(params.SubscriptionId)
-        subscription = self.subscription_service.subscriptions[params.SubscriptionId]
-        return modify(subscription, params, self._limits.min_publishing_interval_ms)
+        return self._own(params.SubscriptionId).modify(params, self._limits.min_publishing_interval_ms)
 
-    async def delete_subscriptions(self, ids: list[int]) -> list[ua.StatusCode]:
+    def delete_subscriptions(self, ids: Sequence[int]) -> list[ua.StatusCode]:
         """End subscriptions."""
-        if len(ids) > self._limits.subscriptions:
-            raise ServiceError(ua.StatusCodes.BadTooManyOperations)
-        own = self._own(ids)
-        results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
-        return [results.get(identifier, unknown_subscription()) for identifier in ids]
+        check_count(self._limits.subscriptions, ids)
+        return [
+            self.iserver.subscriptions.delete(number) if self._owned(number) else unknown_subscription()
+            for number in ids
+        ]
 
-    async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
+    def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Enable or disable publishing of subscriptions."""
-        asked = params.SubscriptionIds
-        check_count(self._limits.subscriptions, asked)
-        params.SubscriptionIds = own = self._own(asked)
-        results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
-        for number in own:
-            self._items(number).counts.count_mode(enabled=params.PublishingEnabled)
-        return [results.get(value, unknown_subscription()) for value in asked]
+        check_count(self._limits.subscriptions, params.SubscriptionIds)
+        results = []
+        for number in params.SubscriptionIds:
+            subscription = self._owned(number)
+            results.append(ua.StatusCode() if subscription else unknown_subscription())
+            if subscription is not None:
+                subscription.is_enabled = params.PublishingEnabled
+                subscription.counts.count_mode(enabled=params.PublishingEnabled)
+        return results
 
-    async def transfer_subscriptions(
-        self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
-    ) -> list[ua.TransferResult]:
+    def transfer_subscriptions(self, params: ua.TransferSubscriptionsParameters) -> list[ua.TransferResult]:
         """Transfer subscriptions from another session of the same user and application (OPC 10000-4, 5.14.7)."""
         check_count(self._limits.subscriptions, params.SubscriptionIds)
-        return [await self._transfer(identifier, callback) for identifier in params.SubscriptionIds]
+        return [self._transfer(number) for number in params.SubscriptionIds]
 
-    async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:
-        subscription = self.subscription_service.subscriptions.get(subscription_id)
-        owner = subscription and self.iserver.session_of(subscription.session_id)
-        if subscription is None or not isinstance(owner, ServerSession):
+    def _transfer(self, number: int) -> ua.TransferResult:
+        subscription: ClientSubscription | None = self.iserver.subscriptions.get(number)
+        if subscription is None:
             return ua.TransferResult(StatusCode=unknown_subscription())
-        subscription.monitored_item_srv.counts.transfer_requests += 1
-        if self.connection is None or not owner.has_same_client(self):
+        subscription.counts.transfer_requests += 1
+        owner = subscription.session
+        if not isinstance(owner, ServerSession) or not owner.has_same_client(self):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
-        one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
-        (result,) = await super().transfer_subscriptions(one, callback)
-        subscription.monitored_item_srv.counts.transferred += 1
-        publish_for(subscription, self, self.iserver.turns)
-        subscription.pub_request_callback = self.connection.get_publish_request  # asyncua leaves it with the old one
-        return result
+        subscription.move(self)
+        subscription.counts.transferred += 1
+        return ua.TransferResult(AvailableSequenceNumbers=sorted(subscription.unacknowledged))
 
-    def publish(self, acks: Sequence[ua.SubscriptionAcknowledgement] | None = None) -> tuple[int, list[ua.StatusCode]]:
-        """Acknowledge notifications and request more."""
+    def acknowledge(self, acknowledgements: Sequence[ua.SubscriptionAcknowledgement]) -> list[ua.StatusCode]:
+        """Forget the messages that the client has. Raises ServiceError without a subscription."""
         if not self.owned_subscriptions():
             raise ServiceError(ua.StatusCodes.BadNoSubscription)
-        results = [unknown_subscription() for _ in acks or ()]
-        for at, ack in enumerate(acks or ()):
-            if self._owns(ack.SubscriptionId):
-                _, (results[at],) = super().publish([ack])
-        return len(self.owned_subscriptions()), results
+        results = []
+        for item in acknowledgements:
+            subscription = self._owned(item.SubscriptionId)
+            results.append(subscription.acknowledge(item.SequenceNumber) if subscription else unknown_subscription())
+        return results
 
-    def republish(self, params: ua.RepublishParameters) -> ua.NotificationMessage:
+    def republish(self, params: ua.RepublishParameters) -> EncodedMessage:
         """Return notifications again that were not acknowledged."""
-        self._check_own(params.SubscriptionId)
-        return republish(self.subscription_service.subscriptions[params.SubscriptionId], params)
+        return self._own(params.SubscriptionId).message(params.RetransmitSequenceNumber)
 
     async def create_monitored_items(
         self, params: ua.CreateMonitoredItemsParameters
     ) -> list[ua.MonitoredItemCreateResult]:
         """Monitor values and events."""
-        self._checked_items(params.SubscriptionId, params.ItemsToCreate)
+        subscription = self._own_with(params.SubscriptionId, params.ItemsToCreate)
         check_timestamps(params.TimestampsToReturn)
-        services = [subscription.monitored_item_srv for subscription in self.owned_subscriptions()]
-        there = sum(len(service._monitored_items) for service in services)  # noqa: SLF001
+        there = sum(len(other.items) for other in self.owned_subscriptions())
         if there + len(params.ItemsToCreate) > self._limits.monitored_items_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
-
-        async def one(item: ua.MonitoredItemCreateRequest) -> list[ua.MonitoredItemCreateResult]:
-            clamp_monitoring(item.RequestedParameters, self._limits)
+        results = []
+        for item in params.ItemsToCreate:
             if (refused := self._refusal(item.ItemToMonitor)) is not None:
-                return [ua.MonitoredItemCreateResult(StatusCode=refused.StatusCode)]
-            asked = ua.CreateMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
-            return list(await InternalSession.create_monitored_items(self, asked))
-
-        return await self._one_by_one(params.ItemsToCreate, one)
+                results.append(ua.MonitoredItemCreateResult(StatusCode=refused.StatusCode))
+            else:
+                results.append(
+                    await subscription.items.create(item, params.TimestampsToReturn, subscription.interval_ms)
+                )
+            await self._step()
+        return results
 
     async def modify_monitored_items(
         self, params: ua.ModifyMonitoredItemsParameters
     ) -> list[ua.MonitoredItemModifyResult]:
         """Change how values and events are monitored."""
-        self._checked_items(params.SubscriptionId, params.ItemsToModify)
+        subscription = self._own_with(params.SubscriptionId, params.ItemsToModify)
         check_timestamps(params.TimestampsToReturn)
-
-        async def one(item: ua.MonitoredItemModifyRequest) -> list[ua.MonitoredItemModifyResult]:
-            clamp_monitoring(item.RequestedParameters, self._limits)
-            asked = ua.ModifyMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
-            return list(await InternalSession.modify_monitored_items(self, asked))
-
-        return await self._one_by_one(params.ItemsToModify, one)
-
-    async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
-        """Delete monitored items."""
-        items = self._checked_items(params.SubscriptionId, params.MonitoredItemIds)
-
-        async def one(item: int) -> list[ua.StatusCode]:
-            return list(items.delete_monitored_items([item]))
-
-        return await self._one_by_one(params.MonitoredItemIds, one)
-
-    async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
-        """Set the monitoring mode of items."""
-        items = self._checked_items(params.SubscriptionId, params.MonitoredItemIds)
-        mode = params.MonitoringMode
-        return await self._one_by_one(params.MonitoredItemIds, lambda item: items.set_monitoring_mode(mode, [item]))
-
-    async def _one_by_one(self, operations: Iterable[_O], perform: Callable[[_O], Awaitable[list[_R]]]) -> list[_R]:
-        results: list[_R] = []
-        for operation in operations:
-            results += await perform(operation)
+        results = []
+        for item in params.ItemsToModify:
+            results.append(subscription.items.modify(item, params.TimestampsToReturn, subscription.interval_ms))
             await self._step()
         return results
 
-    async def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
+    async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
+        """Delete monitored items."""
+        items = self._own_with(params.SubscriptionId, params.MonitoredItemIds).items
+        results = []
+        for item in params.MonitoredItemIds:
+            results.append(items.delete(item))
+            await self._step()
+        return results
+
+    async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
+        """Set the monitoring mode of items."""
+        items = self._own_with(params.SubscriptionId, params.MonitoredItemIds).items
+        results = []
+        for item in params.MonitoredItemIds:
+            results.append(await items.set_mode(params.MonitoringMode, item))
+            await self._step()
+        return results
+
+    def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
         """Link items to the item that triggers their reports."""
-        items = self._checked_items(params.SubscriptionId, [*params.LinksToAdd, *params.LinksToRemove])
+        items = self._own_with(params.SubscriptionId, [*params.LinksToAdd, *params.LinksToRemove]).items
         return items.set_triggering(params.TriggeringItemId, params.LinksToAdd, params.LinksToRemove)
 
-    def _items(self, subscription_id: int) -> MonitoredItems:
-        return self.subscription_service.subscriptions[subscription_id].monitored_item_srv
-
-    def _checked_items(self, subscription_id: int, operations: Sized) -> MonitoredItems:
-        self._check_own(subscription_id)
+    def _own_with(self, number: int, operations: Sized) -> ClientSubscription:
+        subscription = self._own(number)
         self._check_count("MaxMonitoredItemsPerCall", operations)
-        return self._items(subscription_id)
+        return subscription
 
     def _check_count(self, limit: str, operations: Sized | None) -> None:
         check_count(self._limits.operations[limit], operations)
 
-    def _own(self, ids: Iterable[int]) -> list[int]:
-        return [fromkey for fromkey in dict.fromkeys(ids) if self._owns(fromkey)]
+    def _owned(self, number: int) -> ClientSubscription | None:
+        subscription: ClientSubscription | None = self.iserver.subscriptions.get(number)
+        return subscription if subscription is not None and subscription.session is self else None
 
-    def _owns(self, subscription_id: int) -> bool:
-        subscription = self.subscription_service.subscriptions.get(subscription_id)
-        return subscription is not None and bool(subscription.session_id == self.session_id)
-
-    def _check_own(self, subscription_id: int) -> None:
-        if not self._owns(subscription_id):
+    def _own(self, number: int) -> ClientSubscription:
+        if (subscription := self._owned(number)) is None:
             raise ServiceError(ua.StatusCodes.BadSubscriptionIdInvalid)
+        return subscription
 
     def _channel(self) -> ServerChannel:
         if self.connection is None:

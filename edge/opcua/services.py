@@ -13,6 +13,7 @@ from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
 from msgspec import Struct
 
+from edge.opcua.answer_encoding import Values
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
 from edge.opcua.limits import METHOD_CALLS
 from edge.opcua.server_session import ServerSession
@@ -26,7 +27,7 @@ class Service(Struct, frozen=True):
 
 
 async def _read(session: ServerSession, params: ua.ReadParameters) -> Any:
-    return _with_results(ua.ReadResponse(), await session.read(params))
+    return Values(await session.read(params))
 
 
 async def _write(session: ServerSession, params: ua.WriteParameters) -> Any:
@@ -81,16 +82,40 @@ async def _set_monitoring_mode(session: ServerSession, params: ua.SetMonitoringM
     return response
 
 
+async def _create_subscription(session: ServerSession, params: ua.CreateSubscriptionParameters) -> Any:
+    return _with_parameters(ua.CreateSubscriptionResponse(), await session.create_subscription(params))
+
+
+async def _modify_subscription(session: ServerSession, params: ua.ModifySubscriptionParameters) -> Any:
+    return _with_parameters(ua.ModifySubscriptionResponse(), session.modify_subscription(params))
+
+
 async def _delete_subscriptions(session: ServerSession, params: ua.DeleteSubscriptionsParameters) -> Any:
-    if not params.SubscriptionIds:  # the session itself may have none to end
-        raise ServiceError(ua.StatusCodes.BadNothingToDo)
-    response = ua.DeleteSubscriptionsResponse()
-    return _with_results(response, await session.delete_subscriptions(params.SubscriptionIds))
+    return _with_results(ua.DeleteSubscriptionsResponse(), session.delete_subscriptions(params.SubscriptionIds))
+
+
+async def _set_publishing_mode(session: ServerSession, params: ua.SetPublishingModeParameters) -> Any:
+    response = ua.SetPublishingModeResponse()
+    response.Parameters.Results = session.set_publishing_mode(params)
+    return response
+
+
+async def _transfer_subscriptions(session: ServerSession, params: ua.TransferSubscriptionsParameters) -> Any:
+    response = ua.TransferSubscriptionsResponse()
+    response.Parameters.Results = session.transfer_subscriptions(params)
+    return response
+
+
+async def _republish(session: ServerSession, params: ua.RepublishParameters) -> Any:
+    return session.republish(params)
 
 
 async def _set_triggering(session: ServerSession, params: ua.SetTriggeringParameters) -> Any:
-    response = ua.SetTriggeringResponse()
-    response.Parameters = await session.set_triggering(params)
+    return _with_parameters(ua.SetTriggeringResponse(), session.set_triggering(params))
+
+
+def _with_parameters(response: Any, parameters: Any) -> Any:
+    response.Parameters = parameters
     return response
 
 
@@ -116,13 +141,18 @@ SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
         _id("CreateMonitoredItems"): Service(ua.CreateMonitoredItemsParameters, _create_items),
         _id("ModifyMonitoredItems"): Service(ua.ModifyMonitoredItemsParameters, _modify_items),
         _id("DeleteMonitoredItems"): Service(ua.DeleteMonitoredItemsParameters, _delete_items),
+        _id("CreateSubscription"): Service(ua.CreateSubscriptionParameters, _create_subscription),
+        _id("ModifySubscription"): Service(ua.ModifySubscriptionParameters, _modify_subscription),
+        _id("SetPublishingMode"): Service(ua.SetPublishingModeParameters, _set_publishing_mode),
+        _id("TransferSubscriptions"): Service(ua.TransferSubscriptionsParameters, _transfer_subscriptions),
+        _id("Republish"): Service(ua.RepublishParameters, _republish),
         _id("DeleteSubscriptions"): Service(ua.DeleteSubscriptionsParameters, _delete_subscriptions),
         _id("SetTriggering"): Service(ua.SetTriggeringParameters, _set_triggering),
         _id("SetMonitoringMode"): Service(ua.SetMonitoringModeParameters, _set_monitoring_mode),
     }
 )
 
-CALL = _id("Call")
+CALL, PUBLISH = _id("Call"), _id("Publish")
 
 
 def read_calls(body: Buffer) -> list[ua.CallMethodRequest]:

@@ -134,10 +134,10 @@ class _Place:
             if not granted.done():
                 await granted
         except asyncio.CancelledError:
-            if entry in self._waiting:
-                self._waiting.remove(entry)
-            else:
+            if not granted.cancelled():
                 self.release()
+            elif entry in self._waiting:
+                self._waiting.remove(entry)
             raise
 
     def release(self) -> None:
@@ -149,6 +149,8 @@ class _Place:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        # The task of a cancelled one has not run yet.
+        self._waiting = [entry for entry in self._waiting if not entry[1].cancelled()]
         if self._is_taken or not self._waiting:
             return
         entry = min(self._waiting, key=lambda waiting: waiting[0].rank())

@@ -15,21 +15,21 @@ from typing import Any, Final, Protocol
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import NodeData
-from asyncua.server.monitored_item_service import MonitoredItemData
 from msgspec import Struct
 
 from edge.foundation.task_group import TaskGroup
 from edge.opcua.access import CALLER, reading_in
 from edge.opcua.event_filter import EventRecord
 from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE
-from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.monitored_items import MonitoredItem, MonitoredItems
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_session import ServerSession
 from edge.opcua.server_transport import ProtocolServer
+from edge.opcua.subscriptions import ClientSubscription
 from edge.uaserver import method_roles, nodesets
 from edge.uaserver.condition_nodes import method_name
 from edge.uaserver.declarations import Declarations
-from edge.uaserver.events import SERVER, lineage, monitoring, send_event
+from edge.uaserver.events import SERVER, lineage, send_event
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import compute_namespace
 from edge.uaserver.space import add_namespace_metadata
@@ -94,11 +94,10 @@ class ConditionRefresher:
 
     def start(self, session: ServerSession, subscription_id: int, item_id: int | None = None) -> int:
         """Start a refresh of a subscription, or of one of its monitored items; return the status of the call."""
-        subscription = self._core.subscription_service.subscriptions.get(subscription_id)
-        if subscription is None or subscription.session_id != session.session_id:
+        subscription = self._core.subscriptions.get(subscription_id)
+        if subscription is None or subscription.session is not session:
             return int(_S.BadSubscriptionIdInvalid)
-        items: MonitoredItems = subscription.monitored_item_srv
-        found = monitoring(items)
+        found = subscription.items.of_events()
         if item_id is not None:
             found = [value for value in found if value.monitored_item_id == item_id]
             if not found:
@@ -106,57 +105,53 @@ class ConditionRefresher:
         if subscription_id in self._running:
             return int(_S.BadRefreshInProgress)
         self._running.add(subscription_id)
-        self._tasks.create_task(self._run(session, subscription_id, items, found), name="opcua condition refresh")
+        self._tasks.create_task(self._run(session, subscription, found), name="opcua condition refresh")
         return int(_S.Good)
 
     async def require_refresh(self) -> None:
         """Request every client to refresh: conditions may have changed without events."""
         event = self._event(_I.RefreshRequiredEventType)
-        for subscription in tuple(self._core.subscription_service.subscriptions.values()):
-            items = subscription.monitored_item_srv
-            for item in monitoring(items):
-                await send_event(items, item, event, bypasses_filter=True)
+        for subscription in self._core.subscriptions:
+            await self._send_all(subscription.items.of_events(), subscription.items, event)
 
     async def _run(
-        self, session: ServerSession, subscription_id: int, items: MonitoredItems, found: Sequence[MonitoredItemData]
+        self, session: ServerSession, subscription: ClientSubscription, found: Sequence[MonitoredItem]
     ) -> None:
+        items = subscription.items
         try:
             await self._send_all(found, items, self._event(_I.RefreshStartEventType))
             for item in found:
-                await self._send_conditions(session, lambda: self._is_open(subscription_id), items, item)
+                await self._send_conditions(session, subscription, item)
             await self._send_all(found, items, self._event(_I.RefreshEndEventType))
         except Exception as error:  # noqa: BLE001 - the refresh of one client must not end the server
             logger.error("condition refresh failed", reason=repr(error))
         finally:
-            self._running.discard(subscription_id)
-
-    def _is_open(self, subscription_id: int) -> bool:
-        return subscription_id in self._core.subscription_service.subscriptions
+            self._running.discard(subscription.id)
 
     @staticmethod
-    async def _send_all(found: Sequence[MonitoredItemData], items: MonitoredItems, event: EventRecord) -> None:
+    async def _send_all(found: Sequence[MonitoredItem], items: MonitoredItems, event: EventRecord) -> None:
         for item in found:
             await send_event(items, item, event, bypasses_filter=True)
 
     async def _send_conditions(
-        self, session: ServerSession, is_open: Callable[[], bool], items: MonitoredItems, item: MonitoredItemData
+        self, session: ServerSession, subscription: ClientSubscription, item: MonitoredItem
     ) -> None:
         node_id = item.read_value_id.NodeId
         is_of_server = node_id == SERVER
         waiting = [(source.states, condition) for source in self._sources for condition in source.states.ids()][::-1]
         waits = _WAITS
-        while waiting and is_open():
-            if not items.has_room(item, _QUEUED) and waits:
+        while waiting and not subscription.is_closed:
+            if not subscription.has_room(item, _QUEUED) and waits:
                 waits -= 1
                 await asyncio.sleep(_FULL_QUEUE_S)
                 continue
             # As work of the session: a client that refreshes all the time delays no other client.
             async with self._core.turns.work(session.account) as turn:
-                while waiting and (items.has_room(item, _QUEUED) or not waits):
+                while waiting and (subscription.has_room(item, _QUEUED) or not waits):
                     states, condition = waiting.pop()
                     with reading_in(session.locales):
                         for event in states.retained(condition, None if is_of_server else node_id):
-                            await send_event(items, item, event)
+                            await send_event(subscription.items, item, event)
                     await turn.step()
 
     def _event(self, type_id: int) -> EventRecord:

@@ -12,15 +12,15 @@ from types import MappingProxyType
 import structlog
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
-from asyncua.server.monitored_item_service import MonitoredItemData
 
 from edge.model.isa95 import JobStatusEvent
 from edge.model.job_state import JobState
 from edge.opcua.access import reading_in
 from edge.opcua.answer_encoding import encode_event
 from edge.opcua.event_filter import EventRecord, matches, select_fields
-from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.monitored_items import MonitoredItem, MonitoredItems
 from edge.opcua.server_core import ServerCore
+from edge.opcua.subscriptions import ClientSubscription
 from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import Namespace
@@ -43,7 +43,7 @@ class EventPublisher:
     """Notifies the monitored items of events of all subscriptions, in short slices."""
 
     def __init__(self, core: ServerCore) -> None:
-        self._core = core
+        self._subscriptions = core.subscriptions
 
     def has_listeners(self, notifiers: Sequence[ua.NodeId]) -> bool:
         """Return whether a client monitors one of these nodes."""
@@ -53,22 +53,20 @@ class EventPublisher:
         """Publish events to the monitored items of these nodes; texts are in the language of their session."""
         pacer = Pacer()
         listeners = list(self._listeners(notifiers))
-        locales = {session.session_id: session.locales for session in self._core.client_sessions}
         for event in events if listeners else ():
-            for items, item in listeners:
-                with reading_in(locales.get(items.isub.session_id, ())):
-                    await send_event(items, item, event)
+            for subscription, item in listeners:
+                with reading_in(subscription.session.locales):
+                    await send_event(subscription.items, item, event)
                 await pacer.step()
 
-    def _listeners(self, notifiers: Sequence[ua.NodeId]) -> Iterator[tuple[MonitoredItems, MonitoredItemData]]:
-        for subscription in tuple(self._core.subscription_service.subscriptions.values()):
-            items = subscription.monitored_item_srv
+    def _listeners(self, notifiers: Sequence[ua.NodeId]) -> Iterator[tuple[ClientSubscription, MonitoredItem]]:
+        for subscription in self._subscriptions:
             for notifier in notifiers:
-                yield from ((items, item) for item in monitoring(items, notifier))
+                yield from ((subscription, item) for item in subscription.items.of_events(notifier))
 
 
 async def send_event(
-    items: MonitoredItems, item: MonitoredItemData, event: EventRecord, *, bypasses_filter: bool = False
+    items: MonitoredItems, item: MonitoredItem, event: EventRecord, *, bypasses_filter: bool = False
 ) -> None:
     """Queue an event for a monitored item whose filter passes it."""
     try:
@@ -79,19 +77,6 @@ async def send_event(
         raise
     except Exception as error:  # noqa: BLE001 - a filter that cannot be evaluated must not affect the others
         logger.error("OPC UA event failed", monitored_item=item.monitored_item_id, reason=repr(error))
-
-
-def monitoring(items: MonitoredItems, notifier: ua.NodeId | None = None) -> list[MonitoredItemData]:
-    """Return the enabled monitored items of the events of a node, or of every node."""
-    # asyncua has no public list of the monitored items of a node.
-    of_events = items._monitored_events  # noqa: SLF001
-    ids = (
-        of_events.get(notifier, ())
-        if notifier is not None
-        else [identifier for ids in of_events.values() for identifier in ids]
-    )
-    found = [items._monitored_items.get(identifier) for identifier in ids]  # noqa: SLF001
-    return [item for item in found if item is not None and item.mode is not ua.MonitoringMode.Disabled]
 
 
 def lineage(iserver: InternalServer, type_id: ua.NodeId) -> tuple[ua.NodeId, ...]:
@@ -130,7 +115,7 @@ class JobEventPublisher:
     """The event publisher of one machine; it notifies those who monitor JobOrderResults, or what is above it."""
 
     def __init__(
-        self, iserver: InternalServer, source: ua.NodeId, machine: ua.NodeId, source_name: str, event_type: ua.NodeId
+        self, iserver: ServerCore, source: ua.NodeId, machine: ua.NodeId, source_name: str, event_type: ua.NodeId
     ) -> None:
         self._iserver = iserver
         self._publisher = EventPublisher(iserver)

@@ -125,8 +125,7 @@ def _fixed_values(own: limits.ServerLimits) -> Mapping[int, ua.Variant]:
 
 def _diagnostics(core: ServerCore) -> Mapping[ua.NodeId, Callable[[], ua.Variant]]:
     def summary() -> ua.ServerDiagnosticsSummaryDataType:
-        subscriptions = core.subscription_service.subscriptions.values()
-        return diagnostics.summary(core.counts, core.sessions, subscriptions)
+        return diagnostics.summary(core.counts, core.sessions, core.subscriptions)
 
     def counter(name: str) -> ua.Variant:
         return ua.Variant(getattr(summary(), name), T.UInt32)
@@ -141,10 +140,7 @@ def _diagnostics(core: ServerCore) -> Mapping[ua.NodeId, Callable[[], ua.Variant
         _SESSIONS: lambda: _array([diagnostics.session_diagnostics(session) for session in core.client_sessions]),
         _SECURITY: lambda: _array([diagnostics.session_security(session) for session in core.client_sessions]),
         _SUBSCRIPTIONS: lambda: _array(
-            [
-                diagnostics.subscription_diagnostics(subscription)
-                for subscription in core.subscription_service.subscriptions.values()
-            ]
+            [diagnostics.subscription_diagnostics(subscription) for subscription in core.subscriptions]
         ),
     }
 

@@ -15,8 +15,6 @@ class PrivateName(Struct, frozen=True):
     reason: str
 
 
-_SUBSCRIPTION = "asyncua.server.internal_subscription.InternalSubscription"
-_ITEMS = "asyncua.server.monitored_item_service.MonitoredItemService"
 _PROCESSOR = "asyncua.server.uaprocessor.UaProcessor"
 _SECURE = "asyncua.common.connection.SecureConnection"
 
@@ -43,57 +41,6 @@ PRIVATE_NAMES = (
         "_handle_to_attribute_map",
         "attribute",
         "Values of a chart that has ended are forgotten; no public method removes a handle of a removed node.",
-    ),
-    PrivateName(
-        _SUBSCRIPTION, "_triggered_datachanges", "attribute", "Notifications beyond a message are queued again."
-    ),
-    PrivateName(_SUBSCRIPTION, "_triggered_events", "attribute", "Events beyond a message are queued again."),
-    PrivateName(_SUBSCRIPTION, "_task", "attribute", "Our publishing loop follows a modified interval."),
-    PrivateName(_SUBSCRIPTION, "_closing", "attribute", "The publishing loop ends with its subscription."),
-    PrivateName(_SUBSCRIPTION, "_publishing_enabled", "attribute", "Diagnostics show it."),
-    PrivateName(_SUBSCRIPTION, "_keep_alive_count", "attribute", "Diagnostics show it."),
-    PrivateName(_SUBSCRIPTION, "_no_acks_limit", "attribute", "Diagnostics count the messages beyond it."),
-    PrivateName(_SUBSCRIPTION, "_publish_cycles_count", "attribute", "Diagnostics show it."),
-    PrivateName(
-        _SUBSCRIPTION,
-        "_not_acknowledged_results",
-        "attribute",
-        "Republish returns them.",
-    ),
-    PrivateName(_SUBSCRIPTION, "_notification_seq", "attribute", "Diagnostics show it."),
-    PrivateName(_PROCESSOR, "_publish_requests", "attribute", "Cancel answers Publish requests that wait."),
-    PrivateName(_ITEMS, "_monitored_items", "attribute", "Items are counted and found by id."),
-    PrivateName(_ITEMS, "_monitored_events", "attribute", "Event items are found by node."),
-    PrivateName(_ITEMS, "_monitored_datachange", "attribute", "Items are found by the handle of their value."),
-    PrivateName(
-        _ITEMS,
-        "_create_events_monitored_item",
-        "(self, params: 'ua.MonitoredItemCreateRequest') -> 'ua.MonitoredItemCreateResult'",
-        "Filters are checked before an item is created.",
-    ),
-    PrivateName(
-        _ITEMS,
-        "_create_data_change_monitored_item",
-        "(self, params: 'ua.MonitoredItemCreateRequest') -> 'ua.MonitoredItemCreateResult'",
-        "Filters and index ranges are checked before an item is created.",
-    ),
-    PrivateName(
-        _ITEMS,
-        "_modify_monitored_item",
-        "(self, params: 'ua.MonitoredItemModifyRequest') -> 'ua.MonitoredItemModifyResult'",
-        "Filters are checked before an item is modified.",
-    ),
-    PrivateName(
-        _ITEMS,
-        "_delete_monitored_items",
-        "(self, mid: 'int') -> 'ua.StatusCode'",
-        "Items are deleted by their handles.",
-    ),
-    PrivateName(
-        "asyncua.server.monitored_item_service.WhereClauseEvaluator",
-        "_eval_el",
-        "(self, index: 'int', event: 'Any') -> 'Any'",
-        "OfType includes subtypes.",
     ),
     PrivateName(
         _PROCESSOR, "_process_message", "(self, typeid, requesthdr, seqhdr, body)", "Calls are decoded by our codec."

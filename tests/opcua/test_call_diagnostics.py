@@ -11,7 +11,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 from edge.foundation.errors import Unavailable
 from edge.model.isa95 import ReturnStatus
 from edge.model.user import Role
-from edge.opcua.call_diagnostics import MOST_CHARACTERS, ExplainedResponse, ExplainedResult, encode_diagnostics
+from edge.opcua.call_diagnostics import MOST_CHARACTERS, ExplainedResult, encode_diagnostics
 from edge.station.job_call import CallAnswer, JobCall
 from edge.uaserver.namespaces import machines_uri
 from tests.uaserver.other_stack import OtherStack, node, other_stack
@@ -100,6 +100,5 @@ async def test_reason_is_bounded_and_not_part_of_the_result() -> None:
     explained = ExplainedResult(result, "x" * (MOST_CHARACTERS + 1))
     assert len(explained.reason) == MOST_CHARACTERS
     assert struct_to_binary(explained) == struct_to_binary(result)
-    with_none = b"".join(ExplainedResponse([explained], 0).encoded())
-    assert with_none.endswith(bytes(4))
-    assert encode_diagnostics(["a", "a"], LOCALIZED_TEXT)[0] == ["a"]
+    assert encode_diagnostics([explained], 0) == ([], bytes(4))
+    assert encode_diagnostics([ExplainedResult(result, "a")] * 2, LOCALIZED_TEXT)[0] == ["a"]

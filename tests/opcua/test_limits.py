@@ -16,7 +16,6 @@ from edge.opcua.limits import (
     NegotiatedLimits,
     check_count,
     clamp,
-    clamp_monitoring,
 )
 
 
@@ -102,9 +101,3 @@ def test_requests_with_too_few_or_many_operations_are_refused(count: int, code: 
 @pytest.mark.parametrize(("asked", "clamped"), [(5.0, 5.0), (0.0, 1.0), (99.0, 9.0), (math.nan, 1.0), (math.inf, 9.0)])
 def test_numbers_are_clamped_to_their_bounds(asked: float, clamped: float) -> None:
     assert clamp(asked, 1.0, 9.0) == clamped
-
-
-def test_value_queues_are_bounded() -> None:
-    asked = ua.MonitoringParameters(QueueSize=10_000)
-    clamp_monitoring(asked, limits.DEFAULTS)
-    assert asked.QueueSize == limits.DEFAULTS.queued_values

@@ -83,6 +83,14 @@ async def test_invalid_item_is_refused_and_the_next_one_is_created(
     assert (refused.StatusCode, made.StatusCode) == (ua.StatusCode(code), ua.StatusCode())
 
 
+@pytest.mark.parametrize(("requested", "revised"), [(0, 1), (3, 3), (10_000, 10)])
+async def test_value_queue_is_bounded(client: Client, subscription: int, requested: int, revised: int) -> None:
+    wanted = item(LEVEL, A.Value)
+    wanted.RequestedParameters.QueueSize = requested
+    (made,) = await created(client, subscription, wanted)
+    assert made.RevisedQueueSize == revised
+
+
 async def test_deadband_is_allowed_for_numbers_only(client: Client, subscription: int, space: Space) -> None:
     array = (await space.job_order_list()).nodeid
     first, second = await created(client, subscription, item(array, A.Value, ABSOLUTE), item(LEVEL, A.Value, ABSOLUTE))

@@ -1,14 +1,8 @@
 """Links between monitored items are bounded, and removed with their items."""
 
-from asyncua import ua
-
 from edge.opcua.monitored_items import TriggerLinks
 
 MAX_LINKS = 50
-
-
-def change(handle: int) -> ua.MonitoredItemNotification:
-    return ua.MonitoredItemNotification(handle)
 
 
 def test_a_trigger_returns_its_linked_items() -> None:
@@ -29,12 +23,3 @@ def test_links_beyond_the_limit_are_refused_until_one_is_removed() -> None:
     assert not links.add(2, 1)
     links.forget(0)
     assert links.add(2, 1)
-
-
-def test_a_full_queue_of_samples_keeps_the_newest() -> None:
-    links = TriggerLinks(MAX_LINKS)
-    for handle in range(5):
-        links.sample(7, change(handle), 2)
-    assert list(links.sampled[7]) == [change(3), change(4)]
-    links.forget(7)
-    assert links.sampled == {}

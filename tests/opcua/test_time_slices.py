@@ -64,6 +64,17 @@ async def test_waiting_tasks_share_one_slice_per_pass() -> None:
     assert max(used) < 0.0012
 
 
+async def test_turn_does_not_go_to_work_that_was_just_cancelled() -> None:
+    """A deleted subscription that waited for its turn failed the request that had it."""
+    turns = Turns()
+    async with turns.work(turns.account("")):
+        cancelled, waiting = (asyncio.create_task(_take(turns)) for _ in range(2))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+    await waiting
+    assert cancelled.cancelled()
+
+
 async def test_cancelled_work_releases_its_turn() -> None:
     clock = FakeClock()
     turns = Turns(slice_s=0.0, clock=clock)

@@ -4,12 +4,11 @@ from typing import cast
 
 import pytest
 from asyncua import ua
-from asyncua.server.monitored_item_service import MonitoredItemData
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import Raise
 from edge.opcua.event_filter import EventRecord
-from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.monitored_items import MonitoredItem, MonitoredItems
 from edge.ports.alarm import Alarm
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
@@ -49,14 +48,21 @@ async def test_failing_filter_drops_the_event_for_its_item_only() -> None:
         def __init__(self) -> None:
             self.notified: list[int] = []
 
-        async def notify(self, item: MonitoredItemData, _notification: object) -> None:
+        async def notify(self, item: MonitoredItem, _notification: object) -> None:
             self.notified.append(item.monitored_item_id)
 
     items = Items()
     clause = ua.SimpleAttributeOperand(BrowsePath=[ua.QualifiedName("Message")], AttributeId=ua.AttributeIds.Value)
     for number, clauses in enumerate(([clause], [])):
-        item = MonitoredItemData()
-        item.monitored_item_id = item.client_handle = number
-        item.filter = ua.EventFilter(SelectClauses=clauses)
+        item = MonitoredItem(
+            monitored_item_id=number,
+            client_handle=number,
+            read_value_id=ua.ReadValueId(AttributeId=ua.AttributeIds.EventNotifier),
+            mode=ua.MonitoringMode.Reporting,
+            filter=ua.EventFilter(SelectClauses=clauses),
+            queue_size=1,
+            timestamps=ua.TimestampsToReturn.Both,
+            discards_oldest=True,
+        )
         await send_event(cast("MonitoredItems", items), item, EventRecord((), Fields()))
     assert items.notified == [1]

@@ -1,0 +1,105 @@
+"""A subscription follows the publishing interval of its client, as measured by a client on another stack."""
+
+import asyncio
+import math
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from asyncua import ua
+from asyncua.server.address_space import AddressSpace
+
+from edge.opcua import limits
+from edge.opcua.server_channel import RequestKey
+from edge.opcua.subscriptions import ClientSubscriptions, PublishRequest, PublishRequests
+from edge.opcua.time_slices import Turns
+from tests.uaserver.other_stack import OtherStack, value_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CLOCK, LEVEL = "i=2258", "i=2267"
+
+
+async def test_a_modified_subscription_publishes_at_its_new_interval(other: OtherStack) -> None:
+    slow = await other.subscription(requestedPublishingInterval=3_600_000)
+    await other.monitor(slow, value_of(LEVEL))
+    wanted = {
+        "subscriptionId": slow,
+        "requestedPublishingInterval": 1,
+        "requestedLifetimeCount": 30,
+        "requestedMaxKeepAliveCount": 10,
+        "maxNotificationsPerPublish": 1,
+    }
+    revised = await other.send("ModifySubscription", **wanted)
+    assert revised["revisedPublishingInterval"] == limits.DEFAULTS.min_publishing_interval_ms
+    assert (revised["revisedLifetimeCount"], revised["revisedMaxKeepAliveCount"]) == (30, 10)
+    await other.monitor(slow, value_of(CLOCK))
+    assert len(await other.changes(2)) == 2
+    await other.send("DeleteSubscriptions", subscriptionIds=[slow])
+
+
+async def test_a_cancelled_publish_request_is_answered(other: OtherStack) -> None:
+    session = await other.send("connect")
+    made = await other.subscription(at=session, requestedPublishingInterval=3_600_000)
+    cancelled = await other.send("cancelPublish", at=session)
+    assert cancelled == {"count": 1, "fault": "BadRequestCancelledByClient"}
+    assert (await other.send("Cancel", at=session, requestHandle=77_777))["cancelCount"] == 0
+    await other.send("DeleteSubscriptions", at=session, subscriptionIds=[made])
+
+
+class _Connection:
+    """A connection that keeps what is sent."""
+
+    is_open = True
+    largest_answer = 8192
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[RequestKey, Any]] = []
+        self.is_served = asyncio.Event()
+
+    def respond(self, key: RequestKey, response: object) -> None:
+        self.sent.append((key, response))
+        self.is_served.set()
+
+    def fail(self, key: RequestKey, code: int) -> None:
+        self.sent.append((key, code))
+
+    async def flush(self) -> None:
+        """Everything is sent at once."""
+
+
+def _session(turns: Turns, connection: _Connection) -> Any:
+    return SimpleNamespace(account=turns.account(""), connection=connection, publish_requests=PublishRequests())
+
+
+async def test_deleted_subscription_uses_no_publish_request() -> None:
+    """Its request was answered with a fault, and the next subscription waited for another one."""
+    turns, connection = Turns(), _Connection()
+    session = _session(turns, connection)
+    subscriptions = ClientSubscriptions(AddressSpace(), limits.DEFAULTS, turns)
+    deleted = subscriptions.create(session, ua.CreateSubscriptionParameters()).SubscriptionId
+    request = PublishRequest(RequestKey(1, 1), cast("Any", connection), (), math.inf)
+    async with turns.work(session.account):
+        subscription = subscriptions.get(deleted)
+        assert subscription is not None
+        publishing = asyncio.create_task(subscription.publish(request))
+        await asyncio.sleep(0)
+        subscriptions.delete(deleted)
+    assert not await publishing
+    assert not connection.sent
+
+
+async def test_expired_publish_request_is_answered_with_a_timeout() -> None:
+    turns, connection = Turns(), _Connection()
+    session = _session(turns, connection)
+    for number, expires_at in enumerate((0.0, math.inf)):
+        waiting = PublishRequest(RequestKey(number, number), cast("Any", connection), (), expires_at)
+        await session.publish_requests.add(waiting, 1)
+    made = ClientSubscriptions(AddressSpace(), limits.DEFAULTS, turns).create(
+        session, ua.CreateSubscriptionParameters()
+    )
+    async with asyncio.timeout(5):
+        await connection.is_served.wait()
+    (expired, code), (used, publication) = connection.sent
+    assert (expired, code, used) == (RequestKey(0, 0), ua.StatusCodes.BadTimeout, RequestKey(1, 1))
+    assert publication.subscription_id == made.SubscriptionId
