@@ -12,11 +12,12 @@ from typing import Any
 
 import asyncua
 from asyncua import Node, ua
+from asyncua.server.binary_server_asyncio import BinaryServer
+from asyncua.server.internal_server import InternalServer
 
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
-from edge.opcua.server_transport import stop_listener
 from edge.opcua.structures import Structures
 
 Method = Callable[..., Awaitable[Sequence[ua.Variant] | ua.StatusCode]]
@@ -25,6 +26,10 @@ AWAY_SECONDS = 0.5
 """How long a device is unreachable after a broken connection or a power failure."""
 
 _NODESETS = Path(sys.prefix, "share", "microdcs-edge", "nodesets")
+
+
+_FLUSH_S = 0.5
+"""Time in which a client can still read what was sent to it."""
 
 
 @asynccontextmanager
@@ -52,6 +57,25 @@ async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIt
             yield OpcuaDevice(server, await server.register_namespace(f"urn:microdcs-edge:sim:{name}"))
         finally:
             await stop_listener(server.bserver)
+
+
+async def stop_listener(listener: BinaryServer) -> None:
+    """Close the port and every connection; abort those that are still open after a short time.
+
+    asyncua waits until each client is gone: one that does not read stays as long as it likes.
+    """
+    aborting = asyncio.create_task(_keep_aborting(listener.iserver), name="opcua connections at stop")
+    try:
+        await listener.stop()
+    finally:
+        aborting.cancel()
+
+
+async def _keep_aborting(server: InternalServer) -> None:
+    while True:
+        await asyncio.sleep(_FLUSH_S)
+        for transport in tuple(server.asyncio_transports):
+            transport.abort()
 
 
 def _require_free(port: int) -> None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from edge.model.user import Role
 from edge.opcua.application_certificate import read_chain
+from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS
 
 if TYPE_CHECKING:
     from asyncua import ua
@@ -167,7 +168,10 @@ def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdenti
         if token.EncryptionAlgorithm:
             if token.EncryptionAlgorithm != policy.AsymmetricEncryptionURI:
                 raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
-            plain = policy.asymmetric_cryptography.Decryptor.decrypt(secret)
+            decryptor = policy.asymmetric_cryptography.Decryptor
+            if len(secret) > MOST_ENCRYPTED_BLOCKS * decryptor.encrypted_block_size():
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+            plain = decryptor.decrypt(secret)
             (length,) = _LENGTH.unpack_from(plain)
             password, answered = plain[4 : 4 + length - len(nonce)], plain[4 + length - len(nonce) : 4 + length]
             if not hmac.compare_digest(answered, nonce):

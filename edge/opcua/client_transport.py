@@ -23,6 +23,8 @@ from asyncua.ua import ua_binary
 from asyncua.ua.ua_binary import struct_from_binary
 from msgspec import Struct
 
+from edge.opcua.chunk_order import ChunkOrder
+
 # asyncua would apply the limits that the server has for our requests to its answers, too; 0 switches its check off.
 _LIMITS = TransportLimits(65535, 65535, 0, 0)
 
@@ -48,6 +50,8 @@ class BoundedChannel(SecureConnection):
         self._message_bytes = message_bytes
         self._fail = fail
         self._body_bytes = 0
+        self._parts: list[MessageChunk] = []
+        self._order = ChunkOrder()
 
     def _check_sym_header(self, security_hdr: ua.SymmetricAlgorithmHeader) -> None:
         """Accept the token before the present one too, for as long as its keys are valid.
@@ -62,16 +66,16 @@ class BoundedChannel(SecureConnection):
 
     def _receive(self, msg: MessageChunk) -> ua.Message | None:
         """Return the message that a chunk completes; None when more follow, or when it is skipped or aborted."""
-        self._check_incoming_chunk(msg)
+        self._order.check(msg, self.security_token.ChannelId)
         self._body_bytes += len(msg.Body)
         if self._body_bytes > self._message_bytes:
-            self._drop_incoming_parts()
+            self._parts.clear()
         else:
-            self._incoming_parts.append(msg)
+            self._parts.append(msg)
         if msg.MessageHeader.ChunkType == ua.ChunkType.Intermediate:
             return None
-        parts, size, self._body_bytes = self._incoming_parts, self._body_bytes, 0
-        self._drop_incoming_parts()
+        parts, self._parts = self._parts, []
+        size, self._body_bytes = self._body_bytes, 0
         if msg.MessageHeader.ChunkType == ua.ChunkType.Abort:
             # OPC 10000-6, 6.7.3: the request of an aborted message has failed, and the channel stays open.
             reason = struct_from_binary(ua.ErrorMessage, ua.utils.Buffer(msg.Body))
@@ -110,6 +114,8 @@ _ANNOUNCED_BYTES = 1 << 20
 # Bytes of a chunk around its part of the message: headers, padding and signature.
 _AROUND_CHUNK = 1 << 12
 _MAX_MESSAGE_LENGTH = 500
+_QUEUED = 10_000
+"""The most notifications that wait, as in asyncua."""
 _REPEAT_SECONDS = 600.0
 _MAX_MESSAGES = 100
 _COMPARED = 200
@@ -282,6 +288,7 @@ class _UaClient(UaClient):
     def __init__(self, limits: ClientLimits, timeout: float) -> None:
         super().__init__(timeout)
         self._limits = limits
+        self._request_s = timeout
 
     async def connect_socket(self, host: str, port: int) -> None:
         """Connect to a server within the time limit; raises OSError or TimeoutError."""
@@ -289,7 +296,7 @@ class _UaClient(UaClient):
             await super().connect_socket(host, port)
 
     def _make_protocol(self) -> UASocketProtocol:
-        self.protocol = _BoundedProtocol(self._limits, self._timeout, self.security_policy)
+        self.protocol = _BoundedProtocol(self._limits, self._request_s, self.security_policy)
         self.protocol.pre_request_hook = self._pre_request_hook
         self.protocol.on_connection_lost = self._on_transport_lost
         self.protocol.is_session_closing = self._is_session_closing
@@ -319,8 +326,8 @@ class BoundedClient(Client):
         """
         protocol = self.uaclient.protocol
         # asyncua accepts no queue from outside; no item is monitored yet, so no notification is lost.
-        most = subscription._queue_maxsize  # noqa: SLF001
-        queue = subscription._event_queue = NotificationQueue(most, lambda: protocol.received_bytes)  # noqa: SLF001
+        queue = NotificationQueue(_QUEUED, lambda: protocol.received_bytes)
+        subscription._event_queue = queue  # noqa: SLF001
         protocol.waiting_bytes = queue.waiting_bytes
 
         def report(reason: str) -> None:

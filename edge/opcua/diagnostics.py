@@ -45,7 +45,7 @@ def session_diagnostics(session: ServerSession) -> ua.SessionDiagnosticsDataType
         ClientDescription=record.asked.ClientDescription,
         ServerUri=record.asked.ServerUri,
         EndpointUrl=record.asked.EndpointUrl,
-        ActualSessionTimeout=(session.session_timeout or 0.0) * 1000,
+        ActualSessionTimeout=session.timeout_s * 1000,
         MaxResponseMessageSize=record.asked.MaxResponseMessageSize,
         ClientConnectionTime=record.connected_at,
         ClientLastContactTime=record.last_contact,
@@ -63,7 +63,7 @@ def session_diagnostics(session: ServerSession) -> ua.SessionDiagnosticsDataType
 def session_security(session: ServerSession) -> ua.ExtensionObject:
     """Return the security diagnostics of a session, encoded here: asyncua would read Encoding as a field mask."""
     caller, connection = session.caller, session.connection
-    policy: Any = None if connection is None else connection.channel.security_policy
+    policy: Any = connection.channel.security_policy
     name = caller.name if caller else ""
     body = (
         nodeid_to_binary(session.session_id),
@@ -72,8 +72,8 @@ def session_security(session: ServerSession) -> ua.ExtensionObject:
         STRING.encode("UserName" if name else "Anonymous"),
         STRING.encode("UA Binary"),
         STRING.encode("uatcp-uasc-uabinary"),
-        INT32.encode(policy.Mode if policy else ua.MessageSecurityMode.Invalid),
-        STRING.encode(policy.URI if policy else ""),
+        INT32.encode(policy.Mode),
+        STRING.encode(policy.URI),
         Primitives.Bytes.pack(session.certificate),
     )
     return ua.ExtensionObject(TypeId=_SECURITY_ENCODING, Body=b"".join(body))

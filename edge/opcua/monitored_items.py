@@ -4,9 +4,8 @@ asyncua accepts any filter: it fails at the first notification, or answers a who
 invalid. Its queues always discard the oldest notification and report no overflow.
 """
 
-import contextlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -24,6 +23,8 @@ from edge.opcua.request_counts import SubscriptionCounts
 from edge.opcua.time_slices import Turn
 from edge.opcua.value_reads import check_encoding, is_valid_range, part_of, stamp_change
 
+_HANDLES = count()
+
 
 class MonitoredItem(Struct, eq=False):
     """One monitored item: what its client asked for, and the notifications that wait."""
@@ -36,8 +37,10 @@ class MonitoredItem(Struct, eq=False):
     queue_size: int
     timestamps: ua.TimestampsToReturn
     discards_oldest: bool
-    callback_handle: int | None = None
-    """Its entry at the address space; None for events."""
+    place: MutableMapping[int, Any] = {}
+    """The callbacks of the attribute that it monitors; empty for events."""
+    handle: int = field(default_factory=lambda: next(_HANDLES))
+    """The key of its callback there."""
     last: ua.DataValue | None = None
     """The value that was reported last."""
     overflow: EncodedEvent | None = None
@@ -173,19 +176,20 @@ class MonitoredItems:
         return result
 
     async def _start(self, item: MonitoredItem) -> ua.StatusCode:
-        node_id = item.read_value_id.NodeId
+        node_id, attribute = item.read_value_id.NodeId, item.read_value_id.AttributeId
         if item.is_of_events:
             self._of_events.setdefault(node_id, {})[item.monitored_item_id] = item
+        elif node_id not in self._aspace:
+            return _bad(ua.StatusCodes.BadNodeIdUnknown)
+        elif attribute not in self._aspace[node_id].attributes:
+            return _bad(ua.StatusCodes.BadAttributeIdInvalid)
         else:
 
-            async def on_change(_handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
-                if error is None:
-                    await self._sample(item, value)
+            async def on_change(_handle: int, value: ua.DataValue) -> None:
+                await self._sample(item, value)
 
-            status, handle = self._aspace.add_datachange_callback(node_id, item.read_value_id.AttributeId, on_change)
-            if status.is_bad():
-                return status
-            item.callback_handle = handle
+            item.place = self._aspace[node_id].attributes[attribute].datachange_callbacks
+            item.place[item.handle] = on_change
         self._items[item.monitored_item_id] = item
         await self._sample_now(item)
         return _GOOD
@@ -232,10 +236,7 @@ class MonitoredItems:
         self._ready.pop(item_id, None)
         self._triggers.forget(item_id)
         self._of_events.get(item.read_value_id.NodeId, {}).pop(item_id, None)
-        if item.callback_handle is not None:
-            # The node may be gone meanwhile.
-            with contextlib.suppress(KeyError):
-                self._aspace.delete_datachange_callback(item.callback_handle)
+        item.place.pop(item.handle, None)
         return _GOOD
 
     def clear(self) -> None:

@@ -1,8 +1,7 @@
 """Answers the requests of one connection after it has identified the session.
 
-asyncua binds a session to the connection that created it and trusts every request on it; a client that knows the token
-of a session, a small number, may take it over. Here a request belongs to a session by its token and its channel (OPC
-10000-4, 5.6), sessions are activated by us, and malformed requests are answered and logged in one line.
+A request belongs to a session by its token and its channel (OPC 10000-4, 5.6); asyncua trusts every request on the
+connection that created a session. Malformed requests are answered and logged in one line.
 """
 
 import asyncio
@@ -12,13 +11,13 @@ import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
-from asyncua.server.uaprocessor import UaProcessor
 from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
+from msgspec import Struct
 
 from edge.opcua import access, limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
@@ -29,6 +28,9 @@ from edge.opcua.server_session import ServerSession
 from edge.opcua.services import CALL, PUBLISH, SERVICES, Service, read_calls
 from edge.opcua.subscriptions import PublishRequest
 from edge.opcua.time_slices import Pacer, Turns
+
+if TYPE_CHECKING:
+    from edge.opcua.server_core import ServerCore
 
 
 class ResponseSender:
@@ -67,68 +69,63 @@ class ResponseSender:
 
 logger = structlog.get_logger(__name__)
 
-_CREATE = ua.NodeId(ua.ObjectIds.CreateSessionRequest_Encoding_DefaultBinary)
-_ACTIVATE = ua.NodeId(ua.ObjectIds.ActivateSessionRequest_Encoding_DefaultBinary)
-_CANCEL = ua.NodeId(ua.ObjectIds.CancelRequest_Encoding_DefaultBinary)
-_WITHOUT_SESSION = frozenset(
-    ua.NodeId(service)
-    for service in (
-        ua.ObjectIds.FindServersRequest_Encoding_DefaultBinary,
-        ua.ObjectIds.GetEndpointsRequest_Encoding_DefaultBinary,
-        ua.ObjectIds.RegisterServerRequest_Encoding_DefaultBinary,
-        ua.ObjectIds.RegisterServer2Request_Encoding_DefaultBinary,
-        ua.ObjectIds.CloseSecureChannelRequest_Encoding_DefaultBinary,
-    )
-)
+
+class ServiceRequest(Struct, frozen=True):
+    """One request: its service, its header, what its answer repeats, and its parameters, not decoded yet."""
+
+    service: ua.NodeId
+    header: Any
+    key: RequestKey
+    body: Buffer
+
+
+def _id(name: str) -> ua.NodeId:
+    return ua.NodeId(getattr(ua.ObjectIds, f"{name}Request_Encoding_DefaultBinary"))
+
+
+_CREATE, _ACTIVATE, _CLOSE = _id("CreateSession"), _id("ActivateSession"), _id("CloseSession")
+_CANCEL, _ENDPOINTS, _SERVERS = _id("Cancel"), _id("GetEndpoints"), _id("FindServers")
+_DISCOVERY = frozenset({_ENDPOINTS, _SERVERS})
 
 _UNSUPPORTED = frozenset(
-    ua.NodeId(service)
-    for service in (
-        ua.ObjectIds.QueryFirstRequest_Encoding_DefaultBinary,
-        ua.ObjectIds.QueryNextRequest_Encoding_DefaultBinary,
-        ua.ObjectIds.HistoryUpdateRequest_Encoding_DefaultBinary,
-        ua.ObjectIds.FindServersOnNetworkRequest_Encoding_DefaultBinary,
+    map(
+        _id,
+        (
+            "QueryFirst",
+            "QueryNext",
+            "HistoryUpdate",
+            "FindServersOnNetwork",
+            "RegisterServer",
+            "RegisterServer2",
+        ),
     )
 )
+_DENIED = frozenset(map(_id, ("AddNodes", "DeleteNodes", "AddReferences", "DeleteReferences")))
+"""Services that change the address space: no client may use them."""
 
 _MAX_LOGGED_FAULTS = 10  # of one connection; a broken client would fill the log
 
 
-class RequestProcessor(UaProcessor):
+class RequestProcessor:
     """The state of one connection: its channel, and the session that is used over it."""
 
     def __init__(
-        self, internal_server: Any, transport: asyncio.Transport, agreed: NegotiatedLimits, writable: asyncio.Event
+        self, core: "ServerCore", transport: asyncio.Transport, agreed: NegotiatedLimits, writable: asyncio.Event
     ) -> None:
-        self._session: ServerSession | None = None
-        super().__init__(internal_server, transport, agreed)
-        self._access: AccessPolicy = internal_server.access
-        self._address = str(self.name[0]) if self.name else ""
-        self._agreed: NegotiatedLimits = self._limits
-        self._connection = ServerChannel(self._agreed, self._access, self._address)
-        self._sender = ResponseSender(transport, self._connection, writable)
-        self._turns: Turns = internal_server.turns
+        self.session: ServerSession | None = None
+        self._core = core
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        self._access: AccessPolicy = core.access
+        self._agreed = agreed
+        self.channel = ServerChannel(agreed, core.access, self._address, core.policies, core.get_new_channel_id)
+        self._sender = ResponseSender(transport, self.channel, writable)
+        self._turns: Turns = core.turns
         self._opening = self._turns.account(f"channels of {self._address}")
         self._account = self._turns.account(self._address)
         """The account of what comes without a session."""
         self._faults = 0
-
-    @property
-    def session(self) -> ServerSession | None:
-        """Return the session used over this connection."""
-        return self._session
-
-    @session.setter
-    def session(self, session: ServerSession | None) -> None:
-        # asyncua assigns it when it has made one; from then on the session knows its channel.
-        self._session = session
-        if session is not None:
-            session.connection = self
-
-    @property
-    def channel(self) -> ServerChannel:
-        """Return the secure channel of this connection."""
-        return self._connection
 
     async def process(self, header: ua.Header, body: Buffer) -> bool:
         """Process a chunk and return whether the connection stays open; protocol errors close it."""
@@ -138,8 +135,16 @@ class RequestProcessor(UaProcessor):
                 # New keys apply to the next message; waiting messages use the old ones.
                 await self._sender.flush()
                 async with self._turns.work(self._opening):
-                    return bool(await super().process(header, body))
-            continues: bool = await super().process(header, body)
+                    self._open_channel(self.channel.receive(header, body))
+                return True
+            message = self.channel.receive(header, body)
+            if isinstance(message, ua.Hello):
+                acknowledge = self._agreed.create_acknowledge_and_set_limits(message)
+                self._transport.write(uatcp_to_binary(ua.MessageType.Acknowledge, acknowledge))
+            elif header.MessageType == ua.MessageType.SecureClose:
+                return False
+            elif message is not None:
+                await self._process_message(message.SequenceHeader().RequestId, message.body())
             await self._sender.flush()
         except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
             status = ua.StatusCode(_code(error, ua.StatusCodes.BadSecurityChecksFailed))
@@ -151,132 +156,129 @@ class RequestProcessor(UaProcessor):
                 await self._access.keep_rejected(rejected, self._address)
             self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
             return False
-        return continues
+        return True
 
-    async def process_message(self, seqhdr: ua.SequenceHeader, body: Buffer) -> bool:
+    def _open_channel(self, message: Any) -> None:
+        request = struct_from_binary(ua.OpenSecureChannelRequest, message.body())
+        response = ua.OpenSecureChannelResponse()
+        response.Parameters = self.channel.open(request.Parameters)
+        response.ResponseHeader.RequestHandle = request.RequestHeader.RequestHandle
+        self._transport.write(self.channel.opened(struct_to_binary(response), message.SequenceHeader().RequestId))
+
+    async def _process_message(self, number: int, body: Buffer) -> None:
         """Answer a request, if necessary with a fault."""
-        typeid = nodeid_from_binary(body)
+        service = nodeid_from_binary(body)
         header = struct_from_binary(ua.RequestHeader, body)
+        request = ServiceRequest(service, header, RequestKey(header.RequestHandle, number), body)
         try:
-            continues = await self._answer(typeid, header, seqhdr, body)
-            if self._session is not None:
-                self._session.record.count(typeid)
-            return continues
+            await self._answer(request)
+            if self.session is not None:
+                self.session.record.count(service)
+            return
         except (ServiceError, ua.UaStatusCodeError) as error:
             code = error.code
         except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
             code = ua.StatusCodes.BadDecodingError
-            self._log_fault(typeid, error)
-        self.iserver.counts.count_fault(code, is_session=typeid in {_CREATE, _ACTIVATE})
-        if self._session is not None:
-            self._session.record.count(typeid, code)
-        self.fail(RequestKey(header.RequestHandle, seqhdr.RequestId), code)
-        return True
+            self._log_fault(service, error)
+        self._core.counts.count_fault(code, is_session=service in {_CREATE, _ACTIVATE})
+        if self.session is not None:
+            self.session.record.count(service, code)
+        self.fail(request.key, code)
 
-    async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
-        if len(body) > limits.REQUEST_SIZES.get(typeid.Identifier, limits.OPERATION_BYTES):
+    async def _answer(self, request: ServiceRequest) -> None:
+        service = request.service
+        if len(request.body) > limits.REQUEST_SIZES.get(service.Identifier, limits.OPERATION_BYTES):
             raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
-        if typeid in _UNSUPPORTED:
+        if service in _UNSUPPORTED:
             raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
-        session = self._session
-        account = session.account if session is not None else self._account
-        if typeid == _CREATE:
-            return await self._turns.charge(account, self._create(typeid, header, seqhdr, body))
-        if typeid == _ACTIVATE:
-            params = struct_from_binary(ua.ActivateSessionParameters, body)
-            return await self._turns.charge(account, self._activate(header, seqhdr, params))
-        if typeid not in _WITHOUT_SESSION:
-            self._check_session(header.AuthenticationToken)
-        if typeid == _CANCEL:
-            self.usable_session(typeid, body)
-            self._cancel(header, seqhdr, struct_from_binary(ua.CancelParameters, body).RequestHandle)
-            return True
-        if (service := SERVICES.get(typeid)) is not None:
-            await self._serve(service, typeid, header, seqhdr, body)
-            return True
-        if typeid == PUBLISH:
-            session = self.usable_session(typeid, body)
-            await self._turns.charge(account, self._publish(session, header, seqhdr, body))
-            return True
-        if typeid == CALL:
-            await self._call(typeid, header, seqhdr, body)
-            return True
-        return bool(await self._turns.charge(account, self._process_message(typeid, header, seqhdr, body)))
+        account = self._account if self.session is None else self.session.account
+        if service == _CREATE:
+            await self._turns.charge(account, self._create(request))
+        elif service == _ACTIVATE:
+            await self._turns.charge(account, self._activate(request))
+        elif service in _DISCOVERY:
+            await self._turns.charge(account, self._discover(request))
+        else:
+            await self._answer_in_session(request, self._session_of(request.header.AuthenticationToken))
 
-    def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
-        """Cancel the Publish requests of this handle; no other request waits."""
-        response = ua.CancelResponse()
-        if self._session is not None:
-            response.Parameters.CancelCount = self._session.publish_requests.cancel(handle)
-        self.send_response(header.RequestHandle, seqhdr, response)
+    async def _answer_in_session(self, request: ServiceRequest, session: ServerSession) -> None:
+        service = request.service
+        if service == _CLOSE:
+            session.close()
+            self.respond(request.key, ua.CloseSessionResponse())
+            return
+        if not session.is_activated:
+            raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
+        session.touch()
+        if service in SERVICES:
+            await self._serve(request, session, SERVICES[service])
+        elif service == PUBLISH:
+            await self._turns.charge(session.account, self._publish(request, session))
+        elif service == CALL:
+            await self._call(request, session)
+        elif service == _CANCEL:
+            handle = struct_from_binary(ua.CancelParameters, request.body).RequestHandle
+            response = ua.CancelResponse()
+            response.Parameters.CancelCount = session.publish_requests.cancel(handle)
+            self.respond(request.key, response)
+        else:
+            is_denied = service in _DENIED
+            raise ServiceError(
+                ua.StatusCodes.BadUserAccessDenied if is_denied else ua.StatusCodes.BadServiceUnsupported
+            )
 
-    async def _publish(self, session: ServerSession, header: Any, seqhdr: Any, body: Buffer) -> None:
-        """Acknowledge notifications, and keep the request until there are more."""
-        params = struct_from_binary(ua.PublishParameters, body)
-        results = session.acknowledge(params.SubscriptionAcknowledgements)
-        hint = header.TimeoutHint
-        expires_at = asyncio.get_running_loop().time() + hint / 1000 if hint else math.inf
-        request = PublishRequest(RequestKey(header.RequestHandle, seqhdr.RequestId), self, results, expires_at)
-        await session.publish_requests.add(request, len(session.owned_subscriptions()))
+    async def _discover(self, request: ServiceRequest) -> None:
+        """Answer what clients ask before they have a session."""
+        local = self._transport.get_extra_info("sockname")
+        response: Any
+        if request.service == _ENDPOINTS:
+            response = ua.GetEndpointsResponse()
+            params = struct_from_binary(ua.GetEndpointsParameters, request.body)
+            response.Endpoints = await self._core.get_endpoints(params, local)
+        else:
+            response = ua.FindServersResponse()
+            response.Servers = await self._core.servers(
+                struct_from_binary(ua.FindServersParameters, request.body), local
+            )
+        self.respond(request.key, response)
 
-    async def _serve(self, service: Service, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
+    async def _serve(self, request: ServiceRequest, session: ServerSession, service: Service) -> None:
         """Decode, perform and answer a request of many operations as work in turns."""
-        session = self.usable_session(typeid, body)
-        params = await self._decode(session, partial(struct_from_binary, service.parameters), body)
+        params = await self._decode(session, partial(struct_from_binary, service.parameters), request.body)
         async with self._turns.work(session.account) as turn:
             session.turn = turn
-            response = await service.respond(session, params)
+            result = await service.perform(session, params)
             await turn.step()
-            self.send_response(header.RequestHandle, seqhdr, response)
+            self.respond(request.key, service.respond(result))
 
-    async def _call(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
+    async def _publish(self, request: ServiceRequest, session: ServerSession) -> None:
+        """Acknowledge notifications, and keep the request until there are more."""
+        params = struct_from_binary(ua.PublishParameters, request.body)
+        results = session.acknowledge(params.SubscriptionAcknowledgements)
+        hint = request.header.TimeoutHint
+        expires_at = asyncio.get_running_loop().time() + hint / 1000 if hint else math.inf
+        waiting = PublishRequest(request.key, self, results, expires_at)
+        await session.publish_requests.add(waiting, len(session.owned_subscriptions()))
+
+    async def _call(self, request: ServiceRequest, session: ServerSession) -> None:
         """Decode, perform and answer method calls: they wait for the store, and have no turn meanwhile."""
-        session = self.usable_session(typeid, body)
-        calls = await self._decode(session, read_calls, body)
+        calls = await self._decode(session, read_calls, request.body)
         results = await self._turns.charge(session.account, session.call(calls))
-        handle, wanted = header.RequestHandle, header.ReturnDiagnostics
+        wanted = request.header.ReturnDiagnostics
         async with self._turns.work(session.account):
             try:
-                self.send_response(handle, seqhdr, CallResults(results, wanted))
+                self.respond(request.key, CallResults(results, wanted))
             except ServiceError:
                 # Diagnostics must not make the answer too large.
                 if not wanted:
                     raise
-                self.send_response(handle, seqhdr, CallResults(results))
-
-    def usable_session(self, typeid: ua.NodeId, body: Buffer) -> ServerSession:
-        """Return the session for a request that needs one. Raises ServiceError when it may not be used."""
-        session = self._session
-        if session is None or not session.is_activated():
-            raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
-        permissions = self._connection.security_policy.permissions
-        if permissions is not None and permissions.check_validity(session.user, typeid, body) is False:
-            raise ServiceError(ua.StatusCodes.BadUserAccessDenied)
-        self.session_last_activity = asyncio.get_running_loop().time()
-        session.touch()
-        return session
+                self.respond(request.key, CallResults(results))
 
     async def _decode(self, session: ServerSession, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
         """Decode a body; a long one in the decoder's thread, so that it does not block the event loop."""
         if len(body) <= limits.DECODED_AT_ONCE:
             return decode(body)
         return await self._turns.decoder.run(session.account, partial(decode, body))
-
-    def send_response(
-        self, requesthandle: int, seqhdr: Any, response: Any, msgtype: ua.MessageType = ua.MessageType.SecureMessage
-    ) -> None:
-        """Send an answer.
-
-        Raises ServiceError with BadResponseTooLarge above the limit of the client. asyncua would send it, and the
-        client would end the connection.
-        """
-        key = RequestKey(requesthandle, seqhdr.RequestId)
-        if msgtype == ua.MessageType.SecureMessage:
-            self.respond(key, response)
-            return
-        response.ResponseHeader.RequestHandle = key.handle
-        body = struct_to_binary(response)
-        self._transport.write(self._connection.message_to_binary(body, message_type=msgtype, request_id=key.number))
 
     def respond(self, key: RequestKey, response: Any) -> None:
         """Send the answer to a request. Raises ServiceError with BadResponseTooLarge above the limit of the client."""
@@ -294,7 +296,7 @@ class RequestProcessor(UaProcessor):
     @property
     def largest_answer(self) -> int:
         """The largest answer that the client takes, in bytes."""
-        return self._agreed.largest_answer(self._connection.security_policy.symmetric_cryptography)
+        return self._agreed.largest_answer(self.channel.security_policy.symmetric_cryptography)
 
     @property
     def is_open(self) -> bool:
@@ -305,58 +307,65 @@ class RequestProcessor(UaProcessor):
         """Send the waiting answers."""
         await self._sender.flush()
 
-    async def close(self) -> None:
-        """Close the connection; a session that has moved to another one stays open."""
-        if self._session is not None and self._session.connection is not self:
-            self._session = None
-        elif self._session is not None and not self._session.is_closed():
-            self._session.publish_requests.clear()
-            if not self._session.owned_subscriptions():
-                self.iserver.counts.aborts += 1
-        await super().close()
-
-    def _should_close_session_on_transport_loss(self) -> bool:
-        session = self._session
-        return session is not None and not (session.is_activated() and session.owned_subscriptions())
+    def close(self) -> None:
+        """Close the session of a connection that has ended; with subscriptions it waits for its client."""
+        session, self.session = self.session, None
+        if session is None or session.is_closed or session.connection is not self:
+            return
+        session.publish_requests.clear()
+        if not session.owned_subscriptions():
+            self._core.counts.aborts += 1
+        if not (session.is_activated and session.owned_subscriptions()):
+            session.close()
 
     def _check_length(self, header: ua.Header) -> None:
-        session = self._session
-        is_known = session is not None and session.is_activated() and session.connection is self
+        session = self.session
+        is_known = session is not None and session.is_activated and session.connection is self
         if header.ChunkType == ua.ChunkType.Intermediate and not is_known:
             # Without a session no request needs more than one chunk.
             raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTooLarge)
 
-    def _check_session(self, token: ua.NodeId) -> None:
-        session = self._session
-        if session is None or session.auth_token != token or session.is_closed():
+    def _session_of(self, token: ua.NodeId) -> ServerSession:
+        session = self.session
+        if session is None or session.auth_token != token or session.is_closed:
             raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
         if session.connection is not self:
             raise ServiceError(ua.StatusCodes.BadSecureChannelIdInvalid)
+        return session
 
-    async def _create(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
+    async def _create(self, request: ServiceRequest) -> None:
         if not (self.channel.is_encrypted or self._access.allows_unencrypted):
             self._access.record_refusal("OPC UA session refused", self._address, reason="the channel is not encrypted")
             raise ServiceError(ua.StatusCodes.BadSecurityPolicyRejected)
-        if self._session is not None and not self._session.is_closed():
-            # asyncua has one session per connection, and would drop the previous one without closing it.
+        if self.session is not None and not self.session.is_closed:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
-        self._session = None
-        await self.iserver.make_room_for_session()
+        params = struct_from_binary(ua.CreateSessionParameters, request.body)
+        self._core.make_room_for_session()
+        session = self._core.create_session(self._address, self)
         try:
-            continues: bool = await self._process_message(typeid, header, seqhdr, body)
+            response = ua.CreateSessionResponse()
+            response.Parameters = await session.create(params, self._transport.get_extra_info("sockname"))
         except BaseException:
             # Otherwise the unknown session would remain until its timeout.
-            if self._session is not None:
-                await self._session.close_session()
-                self._session = None
+            session.close()
             raise
-        return continues
+        self.session = session
+        policy = self.channel.security_policy
+        response.Parameters.ServerCertificate = policy.host_certificate
+        signed = (policy.peer_certificate or b"") + (params.ClientNonce or b"")
+        response.Parameters.ServerSignature.Signature = policy.asymmetric_cryptography.signature(signed)
+        response.Parameters.ServerSignature.Algorithm = policy.AsymmetricSignatureURI
+        self.respond(request.key, response)
 
-    async def _activate(self, header: Any, seqhdr: Any, params: ua.ActivateSessionParameters) -> bool:
-        session: ServerSession | None = self._session
-        if session is None or session.auth_token != header.AuthenticationToken:
-            session = self.iserver.lookup_external_session(header.AuthenticationToken)
-        has_moved = session is not self._session
+    async def _activate(self, request: ServiceRequest) -> None:
+        params, token = (
+            struct_from_binary(ua.ActivateSessionParameters, request.body),
+            request.header.AuthenticationToken,
+        )
+        session = self.session
+        if session is None or session.auth_token != token:
+            session = self._core.session_of(token)
+        has_moved = session is not self.session
         if session is None or not session.is_usable_on(self.channel, has_moved=has_moved):
             raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
         self._check_signature(session, params.ClientSignature)
@@ -364,19 +373,17 @@ class RequestProcessor(UaProcessor):
         if has_moved:
             if session.caller is None or session.caller.name != caller.name:
                 raise ServiceError(ua.StatusCodes.BadIdentityTokenRejected)
-            await self._take_over(session)
+            self._take_over(session)
         response = ua.ActivateSessionResponse()
         response.Parameters = session.activate(caller, params.LocaleIds or ())
         self._access.record_login(caller)
-        self.send_response(header.RequestHandle, seqhdr, response)
-        return True
+        self.respond(request.key, response)
 
     def _check_signature(self, session: ServerSession, signature: ua.SignatureData) -> None:
         """Verify that the client holds the key of its certificate (OPC 10000-4, 5.6.3)."""
-        policy = self._connection.security_policy
+        policy = self.channel.security_policy
         if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
-        policy.asymmetric_cryptography.use_prev_key = False
         if not access.has_signed(policy, policy.asymmetric_cryptography, session.nonce, signature.Signature):
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
 
@@ -384,7 +391,7 @@ class RequestProcessor(UaProcessor):
         caller: Caller | None
         match params.UserIdentityToken:
             case ua.X509IdentityToken() as token if self._access.allows_certificates:
-                policy = self._connection.security_policy
+                policy = self.channel.security_policy
                 certificate_token = access.read_certificate_token(
                     policy, session.nonce, token, params.UserTokenSignature
                 )
@@ -395,7 +402,7 @@ class RequestProcessor(UaProcessor):
                 if not certificate_token.is_proved:
                     refusal = ua.StatusCodes.BadUserSignatureInvalid
             case ua.UserNameIdentityToken() as token:
-                policy = self._connection.security_policy
+                policy = self.channel.security_policy
                 name, password = access.read_password(policy, session.nonce, token)
                 digest = hashlib.sha256(f"{name}\n{password}".encode()).digest()
                 is_same = hmac.compare_digest(digest, session.record.secret_digest)
@@ -411,23 +418,21 @@ class RequestProcessor(UaProcessor):
             raise ServiceError(refusal)
         return caller
 
-    async def _take_over(self, session: ServerSession) -> None:
+    def _take_over(self, session: ServerSession) -> None:
         """Move a session of the same client from a lost connection to this one."""
-        if self._session is not None:
-            await self._session.close_session()
-        self.session = session
-        self._closing = False
-        # asyncua cancels the task by this attribute when the connection ends, and waits for it.
-        self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
+        if self.session is not None:
+            self.session.close()
         session.publish_requests.clear()
+        session.connection = self
+        self.session = session
 
-    def _log_fault(self, typeid: ua.NodeId, error: Exception) -> None:
+    def _log_fault(self, service: ua.NodeId, error: Exception) -> None:
         self._faults += 1
         if self._faults <= _MAX_LOGGED_FAULTS:
             logger.warning(
                 "OPC UA request not answered",
                 address=self._address,
-                request=typeid.Identifier,
+                request=service.Identifier,
                 reason=f"{type(error).__name__}: {error}"[:200],
             )
 

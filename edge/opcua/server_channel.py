@@ -1,22 +1,28 @@
-"""A secure channel with an offered policy, to a trusted application, for its granted lifetime."""
+"""A secure channel with an offered policy, to a trusted application, for its granted lifetime: bytes in, messages out.
+
+asyncua's channel would open without security regardless of the offer, and would never expire; it decrypts before it
+knows its client.
+"""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from asyncua import ua
-from asyncua.common.connection import MessageChunk, SecureConnection
-from asyncua.common.utils import Buffer
+from asyncua.common.connection import MessageChunk
+from asyncua.common.utils import Buffer, create_nonce
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 from asyncua.crypto.uacrypto import der_from_x509, x509_from_der
+from asyncua.ua.ua_binary import struct_from_binary
 from cryptography import x509
 from msgspec import Struct
 
 from edge.opcua.access import AccessPolicy, Peer
 from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.application_certificate import application_uris, read_chain
-from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS
+from edge.opcua.chunk_order import LAST_SEQUENCE_NUMBER, ChunkOrder
+from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS, NegotiatedLimits
 
 # The longest and the shortest lifetime of a key; a client renews it after three quarters of it.
 _LONGEST_MS = 3_600_000
@@ -24,8 +30,6 @@ _SHORTEST_MS = 10_000
 _GRACE = 1.25  # for what was sent before the new key arrived (OPC 10000-4, 5.5.2)
 
 _SMALLEST_BUFFER = 8192  # of OPC 10000-6, 7.1.2.3
-
-_LAST_SEQUENCE_NUMBER = (1 << 32) - 1025  # OPC 10000-6, 6.7.2.4: numbers wrap before this many are left
 
 _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
 
@@ -37,56 +41,59 @@ class RequestKey(Struct, frozen=True):
     number: int
 
 
-class FewBlocks:
-    """The decryptor of an own key: few blocks, each once. asyncua decrypts again where a signature is wrong.
+class _Key(Struct, frozen=True):
+    """A key of the channel: its token, the nonces from which it is derived, and when it was issued."""
 
-    Raises BadSecurityChecksFailed for more blocks, and for the same bytes again.
-    """
-
-    def __init__(self, decryptor: Any) -> None:
-        self._decryptor = decryptor
-        self._last = b""
-
-    def decrypt(self, data: bytes) -> bytes:
-        """Return the plain text."""
-        if len(data) > MOST_ENCRYPTED_BLOCKS * self.encrypted_block_size() or data == self._last:
-            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
-        self._last = data
-        return bytes(self._decryptor.decrypt(data))
-
-    def encrypted_block_size(self) -> int:
-        """Return the size of a block in bytes."""
-        return int(self._decryptor.encrypted_block_size())
-
-    def plain_block_size(self) -> int:
-        """Return the most bytes of plain text in a block."""
-        return int(self._decryptor.plain_block_size())
+    token: ua.ChannelSecurityToken
+    client_nonce: bytes
+    server_nonce: bytes
+    issued_at: float
 
 
-class ServerChannel(SecureConnection):
-    """asyncua's channel, which would open without security regardless of the offer, and would never expire."""
-
-    _sequence_number: int
-    security_policy: Any
+class ServerChannel:
+    """The channel of one connection; `policies` are those that the server offers at present."""
 
     def __init__(
-        self, limits: Any, access: AccessPolicy, address: str, clock: Callable[[], float] = time.monotonic
+        self,
+        limits: NegotiatedLimits,
+        access: AccessPolicy,
+        address: str,
+        policies: Sequence[SecurityPolicyFactory],
+        new_id: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(SecurityPolicyNone(), limits)
-        self._clock = clock
-        self._issued: dict[int, float] = {}
-        """When the token in use and the one that follows it were issued, by their ids."""
+        self.security_policy: Any = SecurityPolicyNone()
+        self._limits = limits
         self._access = access
         self._address = address
+        self._policies = policies
+        self._new_id = new_id
+        self._clock = clock
+        self._key: _Key | None = None
+        self._next: _Key | None = None
+        """The key of a renewal until the client uses it."""
         self._has_greeted = False
         self._sent: tuple[x509.Certificate, ...] = ()
+        self._sent_number = 0
+        self._order = ChunkOrder()
+        self._parts: list[MessageChunk] = []
         self.rejected_certificate: x509.Certificate | None = None
         """The certificate of an application that is not trusted; whether it has the key is not known."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether messages are taken."""
+        return self._key is not None
+
+    @property
+    def token(self) -> ua.ChannelSecurityToken:
+        """The token in use; an empty one before the channel is open."""
+        return ua.ChannelSecurityToken() if self._key is None else self._key.token
+
+    @property
     def is_encrypted(self) -> bool:
         """Return whether messages on it are encrypted."""
-        return self._open and self.security_policy.Mode == ua.MessageSecurityMode.SignAndEncrypt
+        return self.is_open and bool(self.security_policy.Mode == ua.MessageSecurityMode.SignAndEncrypt)
 
     @property
     def certificate(self) -> bytes:
@@ -109,20 +116,47 @@ class ServerChannel(SecureConnection):
         uris = application_uris(x509_from_der(self.certificate)) if self.certificate else []
         return Peer(self._address, self.is_encrypted, uris[0] if uris else "")
 
+    def receive(self, header: ua.Header, body: Buffer) -> ua.Hello | ua.Message | None:
+        """Return the Hello or the message that a chunk completes; None when more chunks follow, or it is aborted.
+
+        A connection has one Hello, then the channel, then messages. Raises UaStatusCodeError for all else; any other
+        error of malformed bytes ends the connection, too.
+        """
+        match header.MessageType:
+            case ua.MessageType.Hello if not self._has_greeted:
+                self._has_greeted = True
+                return _checked(struct_from_binary(ua.Hello, body))
+            case ua.MessageType.SecureOpen if self._has_greeted:
+                self._prepare(body.copy(header.body_size))
+            case ua.MessageType.SecureMessage | ua.MessageType.SecureClose if self._key is not None:
+                security = struct_from_binary(ua.SymmetricAlgorithmHeader, body.copy(header.body_size))
+                self._use_token(security.TokenId, self._key)
+            case _:
+                raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTypeInvalid)
+        return self._collect(MessageChunk.from_header_and_body(self.security_policy, header, body))
+
+    def _prepare(self, data: Buffer) -> None:
+        """Select the policy of an OpenSecureChannel, and check trust and size before anything is decrypted.
+
+        Policy and certificate stand in clear before what is encrypted (OPC 10000-6, 6.7.2.3).
+        """
+        security = struct_from_binary(ua.AsymmetricAlgorithmHeader, data)
+        if self._key is None:
+            self.select_policy(security.SecurityPolicyURI, security.SenderCertificate)
+        elif self.security_policy.Mode != ua.MessageSecurityMode.None_:
+            self._check_trust()  # it may have ended since the channel was opened
+        block = self.security_policy.asymmetric_cryptography.encrypted_block_size()
+        if self._sent and len(data) > MOST_ENCRYPTED_BLOCKS * block:
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
+
     def select_policy(
         self, uri: str, peer_certificate: bytes | None, mode: ua.MessageSecurityMode | None = None
     ) -> None:
-        """Select the policy that the client requests.
-
-        Policy and certificate stand in clear before what is encrypted (OPC 10000-6, 6.7.2.3): nothing is decrypted for
-        an application that is not trusted. asyncua asks twice, the second time with the mode of the decrypted request.
+        """Select the policy that the client requests; its mode is known when the request is decrypted.
 
         Raises BadSecurityPolicyRejected for one that is not offered. The policy None is always available: with it
         clients read the endpoints.
         """
-        selected = self.security_policy
-        if mode is not None and self._sent and (selected.URI, selected.Mode) == (uri, mode):
-            return
         for policy in (*self._policies, _DISCOVERY):
             if policy.matches(uri, mode):
                 # asyncua keeps the first certificate of a chain only.
@@ -130,9 +164,6 @@ class ServerChannel(SecureConnection):
                 if policy.mode != ua.MessageSecurityMode.None_:
                     self._check_trust()
                 self.security_policy = policy.create(peer_certificate)
-                asymmetric = self.security_policy.asymmetric_cryptography
-                if policy.mode != ua.MessageSecurityMode.None_:
-                    asymmetric.Decryptor = FewBlocks(asymmetric.Decryptor)
                 return
         raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityPolicyRejected)
 
@@ -144,35 +175,67 @@ class ServerChannel(SecureConnection):
             self.rejected_certificate = self._sent[0]
             raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
 
-    def open(self, params: ua.OpenSecureChannelParameters, server: Any) -> ua.OpenSecureChannelResult:
+    def open(self, params: ua.OpenSecureChannelParameters) -> ua.OpenSecureChannelResult:
         """Open the channel, or renew its key, after its signature was verified."""
         policy = self.security_policy
+        if self._key is None and policy.Mode != params.SecurityMode:
+            chain = b"".join(map(der_from_x509, self._sent))
+            self.select_policy(policy.URI, chain, params.SecurityMode)
+            policy = self.security_policy
         is_secured = policy.Mode != ua.MessageSecurityMode.None_
         if is_secured and len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
             raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)
-        params.RequestedLifetime = min(max(params.RequestedLifetime, _SHORTEST_MS), _LONGEST_MS)
-        result: ua.OpenSecureChannelResult = super().open(params, server)
         # asyncua counts from the token in use: a second renewal before the client uses the first has another key.
-        token = result.SecurityToken
-        token.TokenId = max(token.TokenId, max(self._issued, default=0) + 1)
-        in_use = self.security_token.TokenId
-        self._issued = {id: at for id, at in self._issued.items() if id == in_use} | {token.TokenId: self._clock()}
-        return result
+        last = self._next or self._key
+        token = ua.ChannelSecurityToken(
+            ChannelId=self._new_id() if last is None else last.token.ChannelId,
+            TokenId=1 if last is None else last.token.TokenId + 1,
+            CreatedAt=datetime.now(UTC),
+            RevisedLifetime=min(max(params.RequestedLifetime, _SHORTEST_MS), _LONGEST_MS),
+        )
+        server_nonce = create_nonce(policy.secure_channel_nonce_length)
+        key = _Key(token, params.ClientNonce, server_nonce, self._clock())
+        if self._key is None:
+            self._use(key)
+        else:
+            self._next = key
+        return ua.OpenSecureChannelResult(SecurityToken=token, ServerNonce=server_nonce)
 
-    def receive_from_header_and_body(self, header: ua.Header, body: Buffer) -> Any:
-        """Accept a chunk in its order: one Hello, then the channel, then messages."""
-        match header.MessageType:
-            case ua.MessageType.Hello if not self._has_greeted:
-                self._has_greeted = True
-                return _checked(super().receive_from_header_and_body(header, body))
-            case ua.MessageType.SecureOpen if self._has_greeted:
-                if self._open and self.security_policy.Mode != ua.MessageSecurityMode.None_:
-                    self._check_trust()  # it may have ended since the channel was opened
-                return super().receive_from_header_and_body(header, body)
-            case ua.MessageType.SecureMessage | ua.MessageType.SecureClose if self._open:
-                return super().receive_from_header_and_body(header, body)
-            case _:
-                raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTypeInvalid)
+    def _use(self, key: _Key) -> None:
+        self._key, self._next = key, None
+        policy = self.security_policy
+        policy.make_local_symmetric_key(key.client_nonce, key.server_nonce)
+        policy.make_remote_symmetric_key(key.server_nonce, key.client_nonce, key.token.RevisedLifetime)
+
+    def _use_token(self, token_id: int, key: _Key) -> None:
+        """Check the token of a message; the first with a new one ends the former."""
+        if self._next is not None and token_id == self._next.token.TokenId:
+            key = self._next
+            self._use(key)
+        # Monotonic: a step of the wall clock ends no channel.
+        is_expired = self._clock() - key.issued_at > key.token.RevisedLifetime / 1000 * _GRACE
+        if token_id != key.token.TokenId or is_expired:
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecureChannelTokenUnknown)
+
+    def _collect(self, chunk: MessageChunk) -> ua.Message | None:
+        """Return the message that a chunk completes (OPC 10000-6, 6.7.2)."""
+        self._order.check(chunk, self.token.ChannelId)
+        if chunk.MessageHeader.ChunkType == ua.ChunkType.Abort:
+            self._parts.clear()  # its request is to be ignored
+            return None
+        self._parts.append(chunk)
+        size = sum(len(part.Body) for part in self._parts)
+        if (
+            chunk.MessageHeader.packet_size > self._limits.max_recv_buffer
+            or size > self._limits.max_message_size
+            or len(self._parts) > self._limits.max_chunk_count
+        ):
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadRequestTooLarge)
+        if chunk.MessageHeader.ChunkType == ua.ChunkType.Intermediate:
+            return None
+        message = ua.Message(self._parts)
+        self._parts = []
+        return message
 
     @property
     def chunk_body_size(self) -> int:
@@ -186,23 +249,24 @@ class ServerChannel(SecureConnection):
         for body, is_last in answer.chunks(self.chunk_body_size):
             kind = ua.ChunkType.Single if is_last else ua.ChunkType.Intermediate
             chunk = MessageChunk(self.security_policy.symmetric_cryptography, body, chunk_type=kind)
-            chunk.SecurityHeader.TokenId = self.security_token.TokenId
-            chunk.MessageHeader.ChannelId = self.security_token.ChannelId
-            chunk.SequenceHeader.RequestId = request_id
-            if self._sequence_number >= _LAST_SEQUENCE_NUMBER:
-                self._sequence_number = 0
-            self._sequence_number += 1
-            chunk.SequenceHeader.SequenceNumber = self._sequence_number
-            yield chunk.to_binary()
+            chunk.SecurityHeader.TokenId = self.token.TokenId
+            yield self._numbered(chunk, request_id)
 
-    def _check_sym_header(self, security_hdr: ua.SymmetricAlgorithmHeader) -> None:
-        # asyncua compares the previous token with the wall clock; a step of the clock must not end the channel.
-        self.prev_security_token.CreatedAt = datetime.now(UTC)
-        super()._check_sym_header(security_hdr)
-        # Monotonic: a step of the wall clock ends no channel.
-        in_use = self.security_token
-        if self._clock() - self._issued[in_use.TokenId] > in_use.RevisedLifetime / 1000 * _GRACE:
-            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecureChannelTokenUnknown)
+    def opened(self, body: bytes, request_id: int) -> bytes:
+        """Return the chunk with the answer to an OpenSecureChannel."""
+        kind = ua.MessageType.SecureOpen
+        (chunk,) = MessageChunk.message_to_chunks(self.security_policy, body, self._limits.max_send_buffer, kind)
+        return self._numbered(chunk, request_id)
+
+    def _numbered(self, chunk: MessageChunk, request_id: int) -> bytes:
+        chunk.MessageHeader.ChannelId = self.token.ChannelId
+        chunk.SequenceHeader.RequestId = request_id
+        if self._sent_number >= LAST_SEQUENCE_NUMBER:
+            self._sent_number = 0
+        self._sent_number += 1
+        chunk.SequenceHeader.SequenceNumber = self._sent_number
+        encoded: bytes = chunk.to_binary()
+        return encoded
 
 
 def _checked(hello: ua.Hello) -> ua.Hello:

@@ -5,19 +5,20 @@ subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyn
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from typing import Any, Never, Protocol
+from itertools import count
+from typing import Any, Protocol
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
-from asyncua.crypto.permission_rules import USER_TYPES, PermissionRuleset, User, UserRole
-from asyncua.server.address_space import AttributeService, NodeData
+from asyncua.crypto.security_policies import SecurityPolicyFactory
+from asyncua.server.address_space import NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.limits import DEFAULTS, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
-from edge.opcua.subscriptions import ClientSubscriptions
+from edge.opcua.subscriptions import ClientSubscriptions, SessionConnection
 from edge.opcua.time_slices import Turns
 from edge.opcua.view_service import ReferenceTypes
 
@@ -48,42 +49,13 @@ class NoHistory:
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
 
-class AllowedServices(PermissionRuleset):
-    """The services that clients may use: those that do not add or delete nodes.
-
-    Write and Call have their own rules. asyncua's SimpleRoleRuleset allows AddNodes and similar services to a user with
-    the name "admin".
-    """
-
-    _allowed = frozenset(
-        ua.NodeId(service)
-        for service in (
-            *USER_TYPES,
-            ua.ObjectIds.BrowseNextRequest_Encoding_DefaultBinary,
-            ua.ObjectIds.SetTriggeringRequest_Encoding_DefaultBinary,
-            ua.ObjectIds.CancelRequest_Encoding_DefaultBinary,
-        )
-    )
-
-    def check_validity(self, user: User, action_type_id: ua.NodeId, body: object) -> bool:
-        """Return whether the service may run."""
-        del user, body
-        return action_type_id in self._allowed
+def _ignore_session() -> None:
+    """Ignore a session: there are no lists of jobs."""
 
 
-class ReadOnlyAttributes(AttributeService):
-    """Refuses writes of clients: some official nodes, such as JobOrderResponseList, are declared writable."""
-
-    async def write(self, params: ua.WriteParameters, user: User) -> list[ua.StatusCode]:
-        """Write for this program, which is asyncua's administrator; refuse every other caller."""
-        if user.role is UserRole.Admin:
-            written: list[ua.StatusCode] = await super().write(params, user)
-            return written
-        return [ua.StatusCode(ua.StatusCodes.BadUserAccessDenied) for _ in params.NodesToWrite]
-
-
-async def _nothing_to_catch_up() -> None:
-    """Return at once: without lists of jobs nothing lags behind."""
+async def _no_method(_request: ua.CallMethodRequest) -> ua.CallMethodResult:
+    """Return that the method does not exist."""
+    return ua.CallMethodResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadMethodInvalid))
 
 
 class ServerCore(InternalServer):
@@ -97,8 +69,6 @@ class ServerCore(InternalServer):
         limits: ServerLimits = DEFAULTS,
     ) -> None:
         super().__init__()
-        # `request_processor` activates sessions because it knows the channel: asyncua's managers do not.
-        self.user_manager = None
         self.access = access
         self.activation_s = activation_s
         self.limits = limits
@@ -110,51 +80,56 @@ class ServerCore(InternalServer):
         """Variables that not every caller may read, each with the check."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
         """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""
-        self.catch_up: Callable[[], Awaitable[None]] = _nothing_to_catch_up
-        """Called for each new session, before it is answered: without sessions the lists of jobs lag behind."""
+        self.note_session: Callable[[], None] = _ignore_session
+        """Called for each new session."""
+        self.preparations: dict[ua.NodeId, Callable[[], Awaitable[None]]] = {}
+        """Awaited before the value of a variable is read or monitored; a list of jobs costs nothing before."""
+        self.call_method: Callable[[ua.CallMethodRequest], Awaitable[ua.CallMethodResult]] = _no_method
+        """Performs the methods of jobs and of parts."""
         self.method_extensions: list[MethodExtension] = []
         """Perform the methods of conditions and of certificates, each where it is configured."""
         self.history: HistoryService = NoHistory()
         self.reference_types = ReferenceTypes(self.aspace)
+        self.policies: list[SecurityPolicyFactory] = []
+        """What channels that open from now on may use."""
+        self.other_servers: Sequence[ua.ApplicationDescription] = ()
+        """What FindServers returns in addition to this server."""
         self._types = types
-        self.attribute_service = ReadOnlyAttributes(self.aspace)
-        self.allow_remote_admin = False
-        certificates = (ua.X509IdentityToken,) if access.allows_certificates else ()
-        self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken, *certificates)
-        self.max_connections = limits.connections
+        self._sessions: dict[ua.NodeId, ServerSession] = {}
+        self._session_numbers = count(1)
         # asyncua's clock checks only every second whether it should stop, and stopping would wait for it. The server
         # has its own.
         self.disabled_clock = True
 
-    def show_servers(self, others: Iterable[ua.RegisteredServer]) -> None:
-        """Return these servers, and this one, in the answers to FindServers."""
-        own = {endpoint.Server.ApplicationUri for endpoint in self.endpoints}
-        for uri in self._known_servers.keys() - own:
-            del self._known_servers[uri]
-        for other in others:
-            super().register_server(other)
-
-    async def setup_nodes(self) -> None:
+    async def write_limits(self) -> None:
         """Write the operation limits of the available services."""
-        await super().setup_nodes()
         for name, most in self.limits.operations.items():
             node = ua.NodeId(getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}"))
             await self.write_attribute_value(node, ua.DataValue(ua.Variant(most, ua.VariantType.UInt32)))
 
-    def create_session(self, name: Any, user: User | None = None, external: bool = False) -> ServerSession:  # noqa: FBT001, FBT002 - asyncua's signature
+    def create_session(self, address: str, connection: SessionConnection) -> ServerSession:
         """Create a session of a client. Raises BadTooManySessions."""
-        del user, external
         if self.sessions >= self.limits.sessions:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
         self.counts.sessions += 1
-        return ServerSession(self, name)
+        session = ServerSession(self, next(self._session_numbers), address, connection)
+        self._sessions[session.auth_token] = session
+        return session
 
-    async def make_room_for_session(self) -> None:
+    def session_of(self, token: ua.NodeId) -> ServerSession | None:
+        """Return the session of this token."""
+        return self._sessions.get(token)
+
+    def forget_session(self, session: ServerSession) -> None:
+        """Remove a session that was closed."""
+        self._sessions.pop(session.auth_token, None)
+
+    def make_room_for_session(self) -> None:
         """Close the sessions whose clients were lost, the oldest first, as far as a new session needs it."""
         while self.sessions >= self.limits.sessions and (session := self._oldest_orphan()) is not None:
-            await session.close_session()
+            session.close()
 
-    async def make_room_for_subscription(self, session: ServerSession) -> None:
+    def make_room_for_subscription(self, session: ServerSession) -> None:
         """End the subscriptions of lost clients, the oldest first, as far as a new one of a session needs it.
 
         A user, and an address, has at most half of all. Raises BadTooManySubscriptions.
@@ -168,14 +143,14 @@ class ServerCore(InternalServer):
             while sum(len(other.owned_subscriptions()) for other in sessions) >= limit:
                 if (orphan := self._oldest_orphan(sessions)) is None:
                     raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
-                await orphan.close_session()
+                orphan.close()
 
     def _oldest_orphan(self, sessions: Iterable[ServerSession] | None = None) -> ServerSession | None:
         """Return the session of the client that was lost first; None when all are connected."""
         lost = [
             session
             for session in (self.client_sessions if sessions is None else sessions)
-            if not session.is_closed() and (session.connection is None or not session.connection.is_open)
+            if not session.connection.is_open
         ]
         return min(lost, key=lambda session: session.record.last_contact, default=None)
 
@@ -187,15 +162,27 @@ class ServerCore(InternalServer):
         profiles = (params and params.ProfileUris) or ()
         return [endpoint for endpoint in endpoints if not profiles or endpoint.TransportProfileUri in profiles]
 
+    async def servers(
+        self, params: ua.FindServersParameters, local: tuple[str, int] | None
+    ) -> list[ua.ApplicationDescription]:
+        """Return this server, as a client reaches it, and the others; as far as the client asks for them."""
+        endpoints = await super().get_endpoints(ua.GetEndpointsParameters(EndpointUrl=params.EndpointUrl), local)
+        own = [endpoint.Server for endpoint in endpoints[:1]]
+        others = [
+            server for server in self.other_servers if server.ApplicationUri not in {s.ApplicationUri for s in own}
+        ]
+        uris = params.ServerUris or ()
+        return [server for server in (*own, *others) if not uris or server.ApplicationUri in uris]
+
     @property
     def client_sessions(self) -> tuple[ServerSession, ...]:
         """Return the sessions of clients."""
-        return tuple(self._external_sessions.values())
+        return tuple(self._sessions.values())
 
     @property
     def sessions(self) -> int:
         """The number of client sessions."""
-        return len(self._external_sessions)
+        return len(self._sessions)
 
     async def load_standard_address_space(self, shelf_file: object = None) -> None:
         """Use the prepared types; asyncua's own cache has namespace 0 only, and is never found."""
@@ -205,12 +192,8 @@ class ServerCore(InternalServer):
             self.aspace._nodes = self._types  # noqa: SLF001 - as asyncua's load_aspace_shelf does
 
     async def stop(self) -> None:
-        """Stop and close every session: asyncua leaves those whose subscriptions outlive their connection."""
-        for session in tuple(self._external_sessions.values()):
-            await session.close_session()
+        """Stop, and close every session."""
+        for session in self.client_sessions:
+            session.close()
         await super().stop()
         self.turns.close()
-
-    def register_server(self, *_: object) -> Never:
-        """Refuse: asyncua lets every client, without a session, add servers to the answers of FindServers."""
-        raise ServiceError(ua.StatusCodes.BadServiceUnsupported)

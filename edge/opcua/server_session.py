@@ -5,15 +5,13 @@ asyncua numbers tokens and subscriptions from a small number on, and does not ch
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
-from asyncua.crypto.permission_rules import User, UserRole
-from asyncua.server.internal_session import InternalSession, SessionState
 
 from edge.opcua.access import Caller, bounded_locales, calling, reading_in
 from edge.opcua.answer_encoding import EncodedMessage
@@ -31,6 +29,9 @@ from edge.opcua.subscriptions import ClientSubscription, PublishRequests, Sessio
 from edge.opcua.time_slices import Account, Pacer, Turn
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
 from edge.opcua.view_service import View
+
+if TYPE_CHECKING:
+    from edge.opcua.server_core import ServerCore
 
 GET_MONITORED_ITEMS = "GetMonitoredItems"
 RESEND_DATA = "ResendData"
@@ -63,7 +64,7 @@ async def perform(
         mismatch = ua.StatusCode(ua.StatusCodes.BadTypeMismatch)
         invalid = ua.StatusCode(ua.StatusCodes.BadInvalidArgument)
         return ua.CallMethodResult(StatusCode=invalid, InputArgumentResults=[mismatch])
-    subscription = session.iserver.subscriptions.get(argument.Value)
+    subscription = session.subscription(argument.Value)
     if subscription is None:
         return _bad(ua.StatusCodes.BadSubscriptionIdInvalid)
     if subscription.session is not session:
@@ -79,95 +80,117 @@ def _bad(code: int) -> ua.CallMethodResult:
     return ua.CallMethodResult(StatusCode=ua.StatusCode(code))
 
 
-class ServerSession(InternalSession):
+_NONCE_BYTES = 32
+
+
+class ServerSession:
     """A session created over one channel, used over that channel or another one of the same client."""
 
-    def __init__(self, internal_server: Any, name: Any) -> None:
-        # The constructor enters the session into the server's table under its token: set the real token first.
-        super().__init__(
-            internal_server, internal_server.aspace, internal_server.subscription_service, str(name), external=False
-        )
-        self.external = True
-        self._limits: ServerLimits = internal_server.limits
-        self._timeout_task: asyncio.Task[None] | None = None
+    def __init__(self, core: "ServerCore", number: int, address: str, connection: SessionConnection) -> None:
+        self.session_id = ua.NodeId(number, 1)
         self.auth_token = ua.NodeId(secrets.token_bytes(32), 0, ua.NodeIdType.ByteString)
-        self.iserver.register_external_session(self)
-        self.connection: SessionConnection | None = None
+        self.nonce = b""
+        """The last one, which the client signs next."""
+        self.is_activated = False
+        self.is_closed = False
+        self.timeout_s = 0.0
+        self.connection = connection
         self.caller: Caller | None = None
         self.locales: tuple[str, ...] = ()
         self.certificate = b""
-        self.address = str(name[0]) if name else ""
-        self.user_key = self.address
+        self.address = address
+        self.user_key = address
         """Whose use of the server counts together: a user, or the address of anonymous sessions."""
-        self.account: Account = internal_server.turns.account(self.user_key)
+        self.account: Account = core.turns.account(self.user_key)
         self.record = SessionRecord()
         self.publish_requests = PublishRequests()
         self.turn: Turn | None = None
         """The turn of the request that is being served."""
-        self._view = View(self.aspace, self.iserver.reference_types)
-
-    def is_closed(self) -> bool:
-        """Return whether it has ended."""
-        return bool(self.state is SessionState.Closed)
+        self._core = core
+        self._limits: ServerLimits = core.limits
+        self._view = View(core.aspace, core.reference_types)
+        self._active_at = asyncio.get_running_loop().time()
+        self._timer: asyncio.TimerHandle | None = None
 
     def is_usable_on(self, channel: ServerChannel, *, has_moved: bool) -> bool:
         """Return whether it may be activated on a channel: its own, or later an encrypted one of the same client."""
-        if self.is_closed() or not has_moved:
-            return not self.is_closed()
-        return self.is_activated() and channel.is_encrypted and channel.certificate == self.certificate
+        if self.is_closed or not has_moved:
+            return not self.is_closed
+        return self.is_activated and channel.is_encrypted and channel.certificate == self.certificate
 
     def has_same_client(self, other: "ServerSession") -> bool:
         """Return whether both belong to the same user of the same application, as far as proved."""
         return bool(self.certificate) and (self.certificate, self.caller) == (other.certificate, other.caller)
 
-    async def create_session(
-        self, params: ua.CreateSessionParameters, sockname: tuple[str, int] | None = None
+    async def create(
+        self, params: ua.CreateSessionParameters, local: tuple[str, int] | None = None
     ) -> ua.CreateSessionResult:
-        """Answer CreateSession if the client is the application of the channel."""
-        channel = self._channel()
+        """Answer CreateSession if the client is the application of the channel; `local` is the address it reached."""
+        channel = self.connection.channel
         self.record.asked = params
         if channel.is_encrypted:
             self.certificate = channel.certificate
             check_application(channel.certificate, params)
         # NaN would become the delay of a timer, and an event loop that sorts timers by NaN finds none in time.
-        params.RequestedSessionTimeout = clamp(
-            params.RequestedSessionTimeout or 0.0,
-            self.iserver.min_session_timeout_ms,
-            self.iserver.max_session_timeout_ms,
+        timeout_ms = clamp(
+            params.RequestedSessionTimeout or 0.0, self._core.min_session_timeout_ms, self._core.max_session_timeout_ms
         )
-        result = await super().create_session(params, sockname)
-        # asyncua cancels this attribute when the session ends; its own task is restarted by each GetEndpoints.
-        self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
-        result.MaxRequestMessageSize = REQUEST_BYTES
-        await self.iserver.catch_up()
-        return result
+        self.timeout_s = timeout_ms / 1000
+        self.nonce = secrets.token_bytes(_NONCE_BYTES)
+        self._watch(self._core.activation_s)
+        endpoints = ua.GetEndpointsParameters(EndpointUrl=params.EndpointUrl)
+        self._core.note_session()
+        return ua.CreateSessionResult(
+            SessionId=self.session_id,
+            AuthenticationToken=self.auth_token,
+            RevisedSessionTimeout=timeout_ms,
+            ServerNonce=self.nonce,
+            ServerEndpoints=await self._core.get_endpoints(endpoints, local),
+            MaxRequestMessageSize=REQUEST_BYTES,
+        )
 
     def activate(self, caller: Caller, locales: Sequence[str] = ()) -> ua.ActivateSessionResult:
         """Activate the session for `caller`; without LocaleIds it keeps those of its first activation."""
         self.locales = bounded_locales(locales) or self.locales
-        if not self.is_activated() and self._timeout_task is not None:
-            self._timeout_task.cancel()
-            self._timeout_task = None  # asyncua puts its own there, and ends either with the session
-        anonymous = ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken())
-        result = super().activate_session(anonymous, None)
-        self.user = User(role=UserRole.User, name=caller.name)
+        self.touch()
+        if not self.is_activated:
+            self.is_activated = True
+            self._watch(self.timeout_s)
+        self.nonce = secrets.token_bytes(_NONCE_BYTES)
         self.caller = caller
         self.address = caller.address
         self.user_key = f"user {caller.name}" if caller.name else caller.address
-        self.account = self.iserver.turns.account(self.user_key)
-        return result
+        self.account = self._core.turns.account(self.user_key)
+        return ua.ActivateSessionResult(ServerNonce=self.nonce)
 
-    async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
+    def touch(self) -> None:
+        """Restart the timeout: the client has sent a request."""
+        self._active_at = asyncio.get_running_loop().time()
+
+    def _watch(self, silence_s: float) -> None:
+        """Close the session when its client is silent for so long."""
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(self._active_at + silence_s, self._check_silence, silence_s)
+
+    def _check_silence(self, silence_s: float) -> None:
+        if self._active_at + silence_s > asyncio.get_running_loop().time():
+            self._watch(silence_s)
+            return
+        self._core.counts.timeouts += 1
+        self.close()
+
+    def close(self) -> None:
         """Close the session with its subscriptions: no other session can take them over."""
-        if not self.is_closed() and asyncio.current_task() is self._timeout_task:
-            self.iserver.counts.timeouts += 1
-        await super().close_session(delete_subs=False)
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._core.forget_session(self)
         for subscription in self.owned_subscriptions():
-            self.iserver.subscriptions.delete(subscription.id)
-
-    async def _end_unless_activated(self) -> None:
-        await asyncio.sleep(self.iserver.activation_s)
-        await self.close_session()
+            self._core.subscriptions.delete(subscription.id)
 
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
         """Read attributes; the value of UserExecutable depends on the caller."""
@@ -175,6 +198,7 @@ class ServerSession(InternalSession):
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
         check_timestamps(params.TimestampsToReturn)
+        await self._prepare(item.NodeId for item in params.NodesToRead)
         stamps = Stamps(params.TimestampsToReturn, datetime.now(UTC))
         results = []
         with reading_in(self.locales):
@@ -186,8 +210,8 @@ class ServerSession(InternalSession):
     def _read(self, item: ua.ReadValueId) -> ua.DataValue:
         if (refused := self._refusal(item)) is not None:
             return refused
-        value = read_item(self.aspace, item)
-        if (localized := self.iserver.localized.get(item.NodeId)) and item.AttributeId == ua.AttributeIds.Value:
+        value = read_item(self._core.aspace, item)
+        if (localized := self._core.localized.get(item.NodeId)) and item.AttributeId == ua.AttributeIds.Value:
             return localized_value(value, localized, self.locales)
         if not item.IndexRange and item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
             return ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
@@ -195,24 +219,30 @@ class ServerSession(InternalSession):
 
     def _refusal(self, item: ua.ReadValueId) -> ua.DataValue | None:
         """Return the answer about a value that the caller may not read; None for all others."""
-        may_read = self.iserver.restricted.get(item.NodeId)
-        if may_read is None or (self.caller and may_read(self.caller, self._channel().peer)):
+        may_read = self._core.restricted.get(item.NodeId)
+        if may_read is None or (self.caller and may_read(self.caller, self.connection.channel.peer)):
             return None
         return refused_value(item.AttributeId)
+
+    async def _prepare(self, nodes: Iterable[ua.NodeId]) -> None:
+        """Wait for what has to be computed before these nodes are read."""
+        preparations = self._core.preparations
+        for prepare in {preparations[node] for node in nodes if node in preparations}:
+            await self._current_turn().wait(prepare())
 
     async def _step(self) -> None:
         if self.turn is not None:
             await self.turn.step()
 
     async def write(self, params: ua.WriteParameters) -> list[ua.StatusCode]:
-        """Write attributes."""
+        """Refuse: some official nodes, such as JobOrderResponseList, are declared writable, and no client may write."""
         self._check_count("MaxNodesPerWrite", params.NodesToWrite)
-        return await super().write(params)
+        return [ua.StatusCode(ua.StatusCodes.BadUserAccessDenied) for _ in params.NodesToWrite]
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
         """Read history."""
         self._check_count("MaxNodesPerRead", params.NodesToRead)
-        return await self.iserver.history.read(params, self)
+        return await self._core.history.read(params, self)
 
     async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
         """Follow references."""
@@ -229,19 +259,19 @@ class ServerSession(InternalSession):
             raise ServiceError(ua.StatusCodes.BadInternalError)
         return self.turn
 
-    async def register_nodes(self, nodes: list[ua.NodeId]) -> list[ua.NodeId]:
+    async def register_nodes(self, params: ua.RegisterNodesParameters) -> ua.RegisterNodesResult:
         """Return the same NodeIds: registration would not make access faster."""
-        self._check_count("MaxNodesPerRegisterNodes", nodes)
-        return nodes
+        self._check_count("MaxNodesPerRegisterNodes", params.NodesToRegister)
+        return ua.RegisterNodesResult(params.NodesToRegister)
 
-    async def unregister_nodes(self, nodes: list[ua.NodeId]) -> None:
+    async def unregister_nodes(self, params: ua.UnregisterNodesParameters) -> None:
         """Check the request; no node was registered."""
-        self._check_count("MaxNodesPerRegisterNodes", nodes)
+        self._check_count("MaxNodesPerRegisterNodes", params.NodesToUnregister)
 
-    async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
+    async def translate(self, params: ua.TranslateBrowsePathsToNodeIdsParameters) -> list[ua.BrowsePathResult]:
         """Follow browse paths; an invalid one does not affect the others."""
-        self._check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
-        return [await self._view.translate(path, self._current_turn()) for path in params]
+        self._check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params.BrowsePaths)
+        return [await self._view.translate(path, self._current_turn()) for path in params.BrowsePaths]
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
         """Call methods as the user of the session, and record each call."""
@@ -259,50 +289,53 @@ class ServerSession(InternalSession):
             raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
         with calling(caller, self.locales):
             result = await self._perform(request)
-        self.iserver.access.record_call(caller, self._method_name(request.MethodId), request, result)
+        self._core.access.record_call(caller, self._method_name(request.MethodId), request, result)
         return result
 
     async def _perform(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
-        for extension in self.iserver.method_extensions:
+        for extension in self._core.method_extensions:
             if extension.serves(request):
                 return await extension.call(request, self)
         if (name := method_of(request)) is None:
-            return (await super().call([request]))[0]
-        async with self.iserver.turns.work(self.account) as turn:
+            return await self._core.call_method(request)
+        async with self._core.turns.work(self.account) as turn:
             return await perform(name, request.InputArguments, self, turn)
 
     def _may_call(self, method: ua.NodeId) -> bool:
-        return self.caller is not None and self.iserver.access.may_call(self.caller, self._method_name(method))
+        return self.caller is not None and self._core.access.may_call(self.caller, self._method_name(method))
 
     def _method_name(self, method: ua.NodeId) -> str:
-        return browse_name(self.aspace, method)
+        return browse_name(self._core.aspace, method)
 
     def owned_subscriptions(self) -> list[ClientSubscription]:
         """Return the subscriptions of this session."""
-        owned: list[ClientSubscription] = self.iserver.subscriptions.owned_by(self)
-        return owned
+        return self._core.subscriptions.owned_by(self)
+
+    def subscription(self, number: int) -> ClientSubscription | None:
+        """Return a subscription, which may be that of another session."""
+        return self._core.subscriptions.get(number)
 
     async def create_subscription(self, params: ua.CreateSubscriptionParameters) -> ua.CreateSubscriptionResult:
         """Create a subscription."""
         if len(self.owned_subscriptions()) >= self._limits.subscriptions_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
-        await self.iserver.make_room_for_subscription(self)
-        self.iserver.counts.subscriptions += 1
-        return self.iserver.subscriptions.create(self, params)
+        self._core.make_room_for_subscription(self)
+        self._core.counts.subscriptions += 1
+        return self._core.subscriptions.create(self, params)
 
-    def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
+    async def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
         """Change the interval and lifetime of a subscription."""
         return self._own(params.SubscriptionId).modify(params, self._limits.min_publishing_interval_ms)
 
-    def delete_subscriptions(self, ids: Sequence[int]) -> list[ua.StatusCode]:
+    async def delete_subscriptions(self, params: ua.DeleteSubscriptionsParameters) -> list[ua.StatusCode]:
         """End subscriptions."""
+        ids = params.SubscriptionIds
         check_count(self._limits.subscriptions, ids)
         return [
-            self.iserver.subscriptions.delete(number) if self._owned(number) else unknown_subscription()
-            for number in ids
+            self._core.subscriptions.delete(number) if self._owned(number) else unknown_subscription() for number in ids
         ]
 
-    def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
+    async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Enable or disable publishing of subscriptions."""
         check_count(self._limits.subscriptions, params.SubscriptionIds)
         results = []
@@ -314,13 +347,13 @@ class ServerSession(InternalSession):
                 subscription.counts.count_mode(enabled=params.PublishingEnabled)
         return results
 
-    def transfer_subscriptions(self, params: ua.TransferSubscriptionsParameters) -> list[ua.TransferResult]:
+    async def transfer_subscriptions(self, params: ua.TransferSubscriptionsParameters) -> list[ua.TransferResult]:
         """Transfer subscriptions from another session of the same user and application (OPC 10000-4, 5.14.7)."""
         check_count(self._limits.subscriptions, params.SubscriptionIds)
         return [self._transfer(number) for number in params.SubscriptionIds]
 
     def _transfer(self, number: int) -> ua.TransferResult:
-        subscription: ClientSubscription | None = self.iserver.subscriptions.get(number)
+        subscription = self.subscription(number)
         if subscription is None:
             return ua.TransferResult(StatusCode=unknown_subscription())
         subscription.counts.transfer_requests += 1
@@ -341,7 +374,7 @@ class ServerSession(InternalSession):
             results.append(subscription.acknowledge(item.SequenceNumber) if subscription else unknown_subscription())
         return results
 
-    def republish(self, params: ua.RepublishParameters) -> EncodedMessage:
+    async def republish(self, params: ua.RepublishParameters) -> EncodedMessage:
         """Return notifications again that were not acknowledged."""
         return self._own(params.SubscriptionId).message(params.RetransmitSequenceNumber)
 
@@ -354,6 +387,8 @@ class ServerSession(InternalSession):
         there = sum(len(other.items) for other in self.owned_subscriptions())
         if there + len(params.ItemsToCreate) > self._limits.monitored_items_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
+        nodes = [item.ItemToMonitor.NodeId for item in params.ItemsToCreate]
+        await self._prepare(nodes)
         results = []
         for item in params.ItemsToCreate:
             if (refused := self._refusal(item.ItemToMonitor)) is not None:
@@ -363,6 +398,7 @@ class ServerSession(InternalSession):
                     await subscription.items.create(item, params.TimestampsToReturn, subscription.interval_ms)
                 )
             await self._step()
+        await self._prepare(nodes)  # it has changed before it was monitored
         return results
 
     async def modify_monitored_items(
@@ -395,7 +431,7 @@ class ServerSession(InternalSession):
             await self._step()
         return results
 
-    def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
+    async def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
         """Link items to the item that triggers their reports."""
         items = self._own_with(params.SubscriptionId, [*params.LinksToAdd, *params.LinksToRemove]).items
         return items.set_triggering(params.TriggeringItemId, params.LinksToAdd, params.LinksToRemove)
@@ -409,15 +445,10 @@ class ServerSession(InternalSession):
         check_count(self._limits.operations[limit], operations)
 
     def _owned(self, number: int) -> ClientSubscription | None:
-        subscription: ClientSubscription | None = self.iserver.subscriptions.get(number)
+        subscription = self.subscription(number)
         return subscription if subscription is not None and subscription.session is self else None
 
     def _own(self, number: int) -> ClientSubscription:
         if (subscription := self._owned(number)) is None:
             raise ServiceError(ua.StatusCodes.BadSubscriptionIdInvalid)
         return subscription
-
-    def _channel(self) -> ServerChannel:
-        if self.connection is None:
-            raise ServiceError(ua.StatusCodes.BadInternalError)
-        return self.connection.channel

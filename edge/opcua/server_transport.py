@@ -1,53 +1,34 @@
 """Receives the messages of a connection.
 
-asyncua buffers as much as a chunk header announces, reads on while the client reads no answers, and refuses every new
-connection when connections without a session use all places.
+asyncua buffers as much as a chunk header announces, reads on while the client reads no answers, refuses every new
+connection when connections without a session use all places, and waits at its end until each client is gone.
 """
 
 import asyncio
+import contextlib
 import struct
-from typing import Any, TypeVar
+from typing import cast
 
-import asyncua
 from asyncua import ua
 from asyncua.common.utils import Buffer
-from asyncua.server.binary_server_asyncio import BinaryServer, OPCUAProtocol
-from asyncua.server.internal_server import InternalServer
 from asyncua.ua.ua_binary import header_from_binary, uatcp_to_binary
 
 from edge.opcua.client_transport import patch_decoder_limits
-from edge.opcua.limits import CHUNK_BYTES
+from edge.opcua.limits import ACTIVATION_S, CHUNK_BYTES, NegotiatedLimits
 from edge.opcua.request_processor import RequestProcessor
+from edge.opcua.server_core import ServerCore
 
 _FLUSH_S = 0.5
 """Time in which a client can still read what was sent to it."""
-
-
-async def stop_listener(listener: BinaryServer) -> None:
-    """Close the port and every connection; abort those that are still open after a short time.
-
-    asyncua closes the port last and then waits until each client is gone. A client that was accepted meanwhile stays as
-    long as it likes, and so does a client that does not read.
-    """
-    aborting = asyncio.create_task(_keep_aborting(listener.iserver), name="opcua connections at stop")
-    try:
-        await BinaryServer.stop(listener)
-    finally:
-        aborting.cancel()
-
-
-async def _keep_aborting(server: InternalServer) -> None:
-    while True:
-        await asyncio.sleep(_FLUSH_S)
-        for transport in tuple(server.asyncio_transports):
-            transport.abort()
-
 
 _HEADER = struct.Struct("<3scI")
 _SMALLEST = {b"HEL": 32, b"OPN": 24, b"MSG": 24, b"CLO": 24}
 _LARGEST_HELLO = 32 + 4096  # with its endpoint URL (OPC 10000-6, 7.1.2.3)
 _PAUSE_AT = 16  # messages that wait while one is being answered
+_MOST_WAITING = 500
 
+_TURNS_OF_ACCEPT = 3
+"""Turns of the event loop in which a connection that waits at the port is accepted, made and aborted."""
 
 REFUSAL_S = 5.0
 """The time limit, in seconds, for the Hello of a connection above the limit."""
@@ -59,59 +40,95 @@ class InvalidChunk(Exception):
     """The client sent an invalid chunk, or one larger than negotiated."""
 
 
-class ChunkProtocol(OPCUAProtocol):
-    """One connection: chunks in, flow control both ways."""
+class ClientConnection(asyncio.Protocol):
+    """One connection of a client: chunks in, flow control both ways."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    transport: asyncio.Transport
+    processor: RequestProcessor
+
+    def __init__(self, listener: "TcpListener") -> None:
+        self._listener = listener
         self._received = bytearray()
-        self._refused: asyncio.Transport | None = None
-        """The connection above the limit; it waits for a Hello to answer."""
-        self._refusal: asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Queue[tuple[ua.Header, Buffer]] = asyncio.Queue(_MOST_WAITING)
+        self._is_refused = False
+        """Whether it is above the limit of connections, and waits for a Hello to answer."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Ends a connection that was refused, or has no session in time."""
+        self._task: asyncio.Task[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Close the oldest connection without a session when there are too many (OPC 10000-4, 5.5.2)."""
-        if len(self.clients) >= self.iserver.max_connections:
-            idle = next((client for client in self.clients if not _has_session(client)), None)
-            if idle is not None:
-                self.clients.remove(idle)
-                idle.transport.abort()
-        if len(self.clients) >= self.iserver.max_connections:
-            self._refused = transport
-            self._refusal = asyncio.get_running_loop().call_later(REFUSAL_S, transport.abort)
+        self.transport = cast("asyncio.Transport", transport)
+        loop, listener = asyncio.get_running_loop(), self._listener
+        self._is_refused = listener.is_stopped or not listener.make_room()
+        if self._is_refused:
+            self._timer = loop.call_later(0.0 if listener.is_stopped else REFUSAL_S, self.transport.abort)
             return
-        super().connection_made(transport)
+        self.processor = RequestProcessor(listener.core, self.transport, NegotiatedLimits(), self._writable)
+        listener.clients.append(self)
+        self._task = asyncio.create_task(self._answer_all(), name="opcua connection")
+        self._timer = loop.call_later(listener.activation_s, self._close_without_session)
+
+    @property
+    def has_session(self) -> bool:
+        """Whether it has an activated session."""
+        session = self.processor.session
+        return session is not None and session.is_activated
+
+    def _close_without_session(self) -> None:
+        if not self.has_session:
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
-        if self._refused is not None:
+        if self._is_refused:
             # The client waits for the answer to its Hello; an earlier error message could be lost (OPC 10000-6, 7.1.3).
-            self._refused.write(uatcp_to_binary(ua.MessageType.Error, _NO_PLACE))
-            self._refused.close()
+            self.transport.write(uatcp_to_binary(ua.MessageType.Error, _NO_PLACE))
+            self.transport.close()
             return
-        if self.transport is None or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         self._received += data
         try:
             while (size := _chunk_size(self._received)) and len(self._received) >= size:
                 chunk = Buffer(bytes(self._received[:size]))
                 del self._received[:size]
-                self.messages.put_nowait((header_from_binary(chunk), chunk))
+                self._waiting.put_nowait((header_from_binary(chunk), chunk))
         except (InvalidChunk, asyncio.QueueFull):
             self._received.clear()
             self.transport.abort()
             return
-        if self.messages.qsize() >= _PAUSE_AT:
+        if self._waiting.qsize() >= _PAUSE_AT:
             self.transport.pause_reading()
 
-    def connection_lost(self, ex: BaseException | None) -> None:
-        """Cancel the waits for the client to read its answers."""
-        if self._refusal is not None:
-            self._refusal.cancel()
+    async def _answer_all(self) -> None:
+        """Answer one message after the other, as fast as the client reads the answers."""
+        while True:
+            header, chunk = await self._waiting.get()
+            await self._writable.wait()
+            if self.transport.is_closing():  # what they asked before they left needs no answer
+                return
+            if not await self.answer(header, chunk):
+                self.transport.close()
+                return
+            if not self.transport.is_closing() and self._waiting.qsize() < _PAUSE_AT:
+                self.transport.resume_reading()
+
+    async def answer(self, header: ua.Header, chunk: Buffer) -> bool:
+        """Answer one chunk; return whether the connection stays open."""
+        return await self.processor.process(header, chunk)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Close what belongs to the connection."""
+        del exc
+        if self._timer is not None:
+            self._timer.cancel()
         self._writable.set()
-        super().connection_lost(ex)
+        if self._task is not None:
+            self._task.cancel()
+            self._listener.forget(self)
 
     def pause_writing(self) -> None:
         """Pause answers while the client does not read."""
@@ -120,15 +137,6 @@ class ChunkProtocol(OPCUAProtocol):
     def resume_writing(self) -> None:
         """Resume answering."""
         self._writable.set()
-
-    async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:
-        await self._writable.wait()
-        if self.transport.is_closing():  # what they asked before they left needs no answer
-            return False
-        continues: bool = await super()._process_one_msg(header, buf)
-        if continues and not self.transport.is_closing() and self.messages.qsize() < _PAUSE_AT:
-            self.transport.resume_reading()
-        return continues
 
 
 def _chunk_size(received: bytearray) -> int:
@@ -143,55 +151,61 @@ def _chunk_size(received: bytearray) -> int:
     return int(size)
 
 
-def _has_session(client: OPCUAProtocol) -> bool:
-    session = client.processor and client.processor.session
-    return bool(session and session.is_activated())
+class TcpListener:
+    """Accepts connections to a core; `activation_s` is the time in which each needs a session."""
 
+    def __init__(self, core: ServerCore) -> None:
+        self.core = core
+        self.activation_s = ACTIVATION_S
+        self.port = 0
+        self.is_stopped = False
+        self.clients: list[ClientConnection] = []
+        self._server: asyncio.Server | None = None
+        self._is_empty = asyncio.Event()
 
-class ClientConnection(ChunkProtocol):
-    """One connection of a client."""
+    @property
+    def has_room(self) -> bool:
+        """Whether another connection has a place."""
+        return len(self.clients) < self.core.limits.connections
 
-    processor: RequestProcessor | None
+    def make_room(self) -> bool:
+        """End the oldest connection without a session if that is needed; return whether there is a place."""
+        if not self.has_room and (idle := next((client for client in self.clients if not client.has_session), None)):
+            self.clients.remove(idle)
+            idle.transport.abort()
+        return self.has_room
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        """Process the messages with our processor, unless the connection is refused."""
-        super().connection_made(transport)
-        if self.processor is not None:
-            self.processor = RequestProcessor(self.iserver, transport, self.limits, self._writable)
-            self.processor.set_policies(self.policies)
+    def forget(self, client: ClientConnection) -> None:
+        """Close what belongs to a connection that has ended."""
+        if client in self.clients:
+            self.clients.remove(client)
+        client.processor.close()
+        if not self.clients:
+            self._is_empty.set()
 
-
-_Connection = TypeVar("_Connection", bound=ClientConnection)
-
-
-class TcpListener(BinaryServer):
-    """Accepts connections."""
-
-    def connection(self, kind: type[_Connection]) -> _Connection:
-        """Return a new connection of this kind, with the policies and limits of the listener."""
-        return kind(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
-
-    async def stop(self) -> None:
-        """Stop listening, and end every connection."""
-        await stop_listener(self)
-
-    def _make_protocol(self) -> ClientConnection:
-        return self.connection(ClientConnection)
-
-
-class ProtocolServer(asyncua.Server):
-    """asyncua's server with our connections."""
-
-    async def start(self) -> None:
+    async def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError when the address cannot be used."""
         patch_decoder_limits()
-        await self._setup_server_nodes()
-        await self.iserver.start()
-        host, port = self._get_bind_socket_info()
-        self.bserver = TcpListener(self.iserver, host, port, self.limits)
-        self.bserver.set_policies(self._policies)
-        try:
-            await self.bserver.start()
-        except OSError:
-            await self.iserver.stop()
-            raise
+        self._server = await asyncio.get_running_loop().create_server(lambda: ClientConnection(self), host, port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Close the port and every connection; abort those that are still open after a short time."""
+        self.is_stopped = True
+        self._is_empty.clear()
+        for client in self.clients:
+            client.transport.close()
+        if self.clients:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FLUSH_S):
+                    await self._is_empty.wait()
+        for client in self.clients:
+            client.transport.abort()
+        if self.clients:
+            await self._is_empty.wait()
+        if self._server is not None:
+            # asyncio loses a connection that it has accepted, and not made yet, when it closes the port.
+            for _ in range(_TURNS_OF_ACCEPT):
+                await asyncio.sleep(0)
+            self._server.close()
+            await self._server.wait_closed()

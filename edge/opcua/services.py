@@ -20,135 +20,66 @@ from edge.opcua.server_session import ServerSession
 
 
 class Service(Struct, frozen=True):
-    """One service: the type of its parameters, and the function that makes the response."""
+    """One service: the type of its parameters, what a session does, and how the response is made of its result."""
 
     parameters: type
-    respond: Callable[[ServerSession, Any], Awaitable[Any]]
+    perform: Callable[[ServerSession, Any], Awaitable[Any]]
+    respond: Callable[[Any], Any]
 
 
-async def _read(session: ServerSession, params: ua.ReadParameters) -> Any:
-    return Values(await session.read(params))
+def _results(response: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return what puts results into a response; some responses have them in their parameters."""
+
+    def respond(results: Any) -> Any:
+        made = response()
+        (made.Parameters if hasattr(made, "Parameters") else made).Results = results
+        return made
+
+    return respond
 
 
-async def _write(session: ServerSession, params: ua.WriteParameters) -> Any:
-    return _with_results(ua.WriteResponse(), await session.write(params))
+def _parameters(response: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda parameters: response(Parameters=parameters)
 
 
-async def _history_read(session: ServerSession, params: ua.HistoryReadParameters) -> Any:
-    return _with_results(ua.HistoryReadResponse(), await session.history_read(params))
+def _nothing(response: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda _: response()
 
 
-async def _browse(session: ServerSession, params: ua.BrowseParameters) -> Any:
-    return _with_results(ua.BrowseResponse(), await session.browse(params))
-
-
-async def _browse_next(session: ServerSession, params: ua.BrowseNextParameters) -> Any:
-    response = ua.BrowseNextResponse()
-    response.Parameters.Results = await session.browse_next(params)
-    return response
-
-
-async def _translate(session: ServerSession, params: ua.TranslateBrowsePathsToNodeIdsParameters) -> Any:
-    response = ua.TranslateBrowsePathsToNodeIdsResponse()
-    return _with_results(response, await session.translate_browsepaths_to_nodeids(params.BrowsePaths))
-
-
-async def _register(session: ServerSession, params: ua.RegisterNodesParameters) -> Any:
-    response = ua.RegisterNodesResponse()
-    response.Parameters.RegisteredNodeIds = await session.register_nodes(params.NodesToRegister)
-    return response
-
-
-async def _unregister(session: ServerSession, params: ua.UnregisterNodesParameters) -> Any:
-    await session.unregister_nodes(params.NodesToUnregister)
-    return ua.UnregisterNodesResponse()
-
-
-async def _create_items(session: ServerSession, params: ua.CreateMonitoredItemsParameters) -> Any:
-    return _with_results(ua.CreateMonitoredItemsResponse(), await session.create_monitored_items(params))
-
-
-async def _modify_items(session: ServerSession, params: ua.ModifyMonitoredItemsParameters) -> Any:
-    return _with_results(ua.ModifyMonitoredItemsResponse(), await session.modify_monitored_items(params))
-
-
-async def _delete_items(session: ServerSession, params: ua.DeleteMonitoredItemsParameters) -> Any:
-    return _with_results(ua.DeleteMonitoredItemsResponse(), await session.delete_monitored_items(params))
-
-
-async def _set_monitoring_mode(session: ServerSession, params: ua.SetMonitoringModeParameters) -> Any:
-    response = ua.SetMonitoringModeResponse()
-    response.Parameters.Results = await session.set_monitoring_mode(params)
-    return response
-
-
-async def _create_subscription(session: ServerSession, params: ua.CreateSubscriptionParameters) -> Any:
-    return _with_parameters(ua.CreateSubscriptionResponse(), await session.create_subscription(params))
-
-
-async def _modify_subscription(session: ServerSession, params: ua.ModifySubscriptionParameters) -> Any:
-    return _with_parameters(ua.ModifySubscriptionResponse(), session.modify_subscription(params))
-
-
-async def _delete_subscriptions(session: ServerSession, params: ua.DeleteSubscriptionsParameters) -> Any:
-    return _with_results(ua.DeleteSubscriptionsResponse(), session.delete_subscriptions(params.SubscriptionIds))
-
-
-async def _set_publishing_mode(session: ServerSession, params: ua.SetPublishingModeParameters) -> Any:
-    response = ua.SetPublishingModeResponse()
-    response.Parameters.Results = session.set_publishing_mode(params)
-    return response
-
-
-async def _transfer_subscriptions(session: ServerSession, params: ua.TransferSubscriptionsParameters) -> Any:
-    response = ua.TransferSubscriptionsResponse()
-    response.Parameters.Results = session.transfer_subscriptions(params)
-    return response
-
-
-async def _republish(session: ServerSession, params: ua.RepublishParameters) -> Any:
-    return session.republish(params)
-
-
-async def _set_triggering(session: ServerSession, params: ua.SetTriggeringParameters) -> Any:
-    return _with_parameters(ua.SetTriggeringResponse(), session.set_triggering(params))
-
-
-def _with_parameters(response: Any, parameters: Any) -> Any:
-    response.Parameters = parameters
-    return response
-
-
-def _with_results(response: Any, results: Any) -> Any:
-    response.Results = results
-    return response
+def _as_it_is(answer: Any) -> Any:
+    return answer
 
 
 def _id(name: str) -> ua.NodeId:
     return ua.NodeId(getattr(ua.ObjectIds, f"{name}Request_Encoding_DefaultBinary"))
 
 
+_S = ServerSession
+_TABLE: Mapping[str, tuple[Callable[[ServerSession, Any], Awaitable[Any]], Callable[[Any], Any]]] = {
+    "Read": (_S.read, Values),
+    "Write": (_S.write, _results(ua.WriteResponse)),
+    "HistoryRead": (_S.history_read, _results(ua.HistoryReadResponse)),
+    "Browse": (_S.browse, _results(ua.BrowseResponse)),
+    "BrowseNext": (_S.browse_next, _results(ua.BrowseNextResponse)),
+    "TranslateBrowsePathsToNodeIds": (_S.translate, _results(ua.TranslateBrowsePathsToNodeIdsResponse)),
+    "RegisterNodes": (_S.register_nodes, _parameters(ua.RegisterNodesResponse)),
+    "UnregisterNodes": (_S.unregister_nodes, _nothing(ua.UnregisterNodesResponse)),
+    "CreateSubscription": (_S.create_subscription, _parameters(ua.CreateSubscriptionResponse)),
+    "ModifySubscription": (_S.modify_subscription, _parameters(ua.ModifySubscriptionResponse)),
+    "SetPublishingMode": (_S.set_publishing_mode, _results(ua.SetPublishingModeResponse)),
+    "TransferSubscriptions": (_S.transfer_subscriptions, _results(ua.TransferSubscriptionsResponse)),
+    "DeleteSubscriptions": (_S.delete_subscriptions, _results(ua.DeleteSubscriptionsResponse)),
+    "Republish": (_S.republish, _as_it_is),
+    "CreateMonitoredItems": (_S.create_monitored_items, _results(ua.CreateMonitoredItemsResponse)),
+    "ModifyMonitoredItems": (_S.modify_monitored_items, _results(ua.ModifyMonitoredItemsResponse)),
+    "DeleteMonitoredItems": (_S.delete_monitored_items, _results(ua.DeleteMonitoredItemsResponse)),
+    "SetMonitoringMode": (_S.set_monitoring_mode, _results(ua.SetMonitoringModeResponse)),
+    "SetTriggering": (_S.set_triggering, _parameters(ua.SetTriggeringResponse)),
+}
 SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
     {
-        _id("Read"): Service(ua.ReadParameters, _read),
-        _id("Write"): Service(ua.WriteParameters, _write),
-        _id("HistoryRead"): Service(ua.HistoryReadParameters, _history_read),
-        _id("Browse"): Service(ua.BrowseParameters, _browse),
-        _id("BrowseNext"): Service(ua.BrowseNextParameters, _browse_next),
-        _id("TranslateBrowsePathsToNodeIds"): Service(ua.TranslateBrowsePathsToNodeIdsParameters, _translate),
-        _id("RegisterNodes"): Service(ua.RegisterNodesParameters, _register),
-        _id("UnregisterNodes"): Service(ua.UnregisterNodesParameters, _unregister),
-        _id("CreateMonitoredItems"): Service(ua.CreateMonitoredItemsParameters, _create_items),
-        _id("ModifyMonitoredItems"): Service(ua.ModifyMonitoredItemsParameters, _modify_items),
-        _id("DeleteMonitoredItems"): Service(ua.DeleteMonitoredItemsParameters, _delete_items),
-        _id("CreateSubscription"): Service(ua.CreateSubscriptionParameters, _create_subscription),
-        _id("ModifySubscription"): Service(ua.ModifySubscriptionParameters, _modify_subscription),
-        _id("SetPublishingMode"): Service(ua.SetPublishingModeParameters, _set_publishing_mode),
-        _id("TransferSubscriptions"): Service(ua.TransferSubscriptionsParameters, _transfer_subscriptions),
-        _id("Republish"): Service(ua.RepublishParameters, _republish),
-        _id("DeleteSubscriptions"): Service(ua.DeleteSubscriptionsParameters, _delete_subscriptions),
-        _id("SetTriggering"): Service(ua.SetTriggeringParameters, _set_triggering),
-        _id("SetMonitoringMode"): Service(ua.SetMonitoringModeParameters, _set_monitoring_mode),
+        _id(name): Service(getattr(ua, f"{name}Parameters"), perform, respond)
+        for name, (perform, respond) in _TABLE.items()
     }
 )
 

@@ -75,7 +75,7 @@ class SubscriptionOwner(Protocol):
     session_id: ua.NodeId
     locales: tuple[str, ...]
     account: Account
-    connection: SessionConnection | None
+    connection: SessionConnection
     publish_requests: "PublishRequests"
 
 
@@ -260,8 +260,7 @@ class ClientSubscription:
         async with self._turns.work(session.account):
             # It may have been deleted while it waited for its turn: the request then serves another subscription.
             is_sent = not self.is_closed and self._is_due(request) and self._send(request)
-        if session.connection is not None:
-            await session.connection.flush()
+        await session.connection.flush()
         return is_sent
 
     @property

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -260,9 +260,13 @@ class Turn:
 
     async def read(self, work: Callable[[], _T]) -> _T:
         """Read files in the thread for them, and return the result; others have their turns meanwhile."""
+        return await self.wait(self._reader.run(self._account, work))
+
+    async def wait(self, other: Awaitable[_T]) -> _T:
+        """Wait for other work without the turn."""
         self.end()
         try:
-            return await self._reader.run(self._account, work)
+            return await other
         finally:
             await self.begin()
 

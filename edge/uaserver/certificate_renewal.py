@@ -11,7 +11,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
-from asyncua import Server
 from cryptography import x509
 
 from edge.config import OpcuaSettings
@@ -19,6 +18,7 @@ from edge.foundation.errors import SettingsError
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.ticks import next_tick
 from edge.opcua.application_certificate import application_uris, host_names
+from edge.opcua.server_core import ServerCore
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import issuers_directory, rejected_directory
 from edge.uaserver.certificates import OwnCertificate
@@ -91,15 +91,15 @@ class CertificateRenewal:
         logger.info("OPC UA certificate renewed", reason="; ".join(faults), hosts=list(names))
         return renewed
 
-    async def watch(self, server: Server) -> None:
+    async def watch(self, core: ServerCore) -> None:
         """Serve a renewed certificate; log what is wrong at each change and once per day. Run until cancelled."""
         reported: list[str] = []
         reported_at = self._now()
         while True:
-            own = OwnCertificate(server.iserver.certificate, server.iserver.private_key)
+            own = OwnCertificate(core.certificate, core.private_key)
             faults = self.faults(own.certificate)
             if faults and (renewed := await asyncio.to_thread(self.renewed, own)) is not None:
-                serve_certificate(server, renewed)
+                serve_certificate(core, renewed)
                 faults = self.faults(renewed.certificate)
             if faults and (faults != reported or self._now() - reported_at >= _DAY):
                 reported_at = self._now()

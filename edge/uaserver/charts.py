@@ -275,9 +275,6 @@ class Charts:
         if chart is None:
             return
         for _, held in chart.watched():
-            for handle in held.datachange_callbacks:
-                # asyncua would look up the removed node when the client deletes its monitored item.
-                self._aspace._handle_to_attribute_map.pop(handle, None)  # noqa: SLF001
             self._gone.append(held)
             self._changed.set()
 

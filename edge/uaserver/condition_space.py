@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import structlog
-from asyncua import ua
+from asyncua import Server, ua
 from asyncua.server.address_space import NodeData
 from msgspec import Struct
 
@@ -24,7 +24,6 @@ from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE
 from edge.opcua.monitored_items import MonitoredItem, MonitoredItems
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_session import ServerSession
-from edge.opcua.server_transport import ProtocolServer
 from edge.opcua.subscriptions import ClientSubscription
 from edge.uaserver import method_roles, nodesets
 from edge.uaserver.condition_nodes import method_name
@@ -187,7 +186,7 @@ _REFRESHES: Final[Mapping[ua.NodeId, tuple[ArgumentKind, ...]]] = MappingProxyTy
 class ConditionSpace:
     """The conditions of a server: a computed namespace, and the Call service for their methods."""
 
-    def __init__(self, server: ProtocolServer, declared: Declarations, tasks: TaskGroup) -> None:
+    def __init__(self, server: Server, declared: Declarations, tasks: TaskGroup) -> None:
         self._server = server
         self._core: ServerCore = server.iserver
         self._declared = declared

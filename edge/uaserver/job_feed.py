@@ -34,7 +34,7 @@ IDLE_S = 5.0
 async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str], idle_s: float = IDLE_S) -> None:
     """Show every job of the scopes; publish its changes until cancelled; wait while the store is unavailable."""
     lists = _JobLists(store, server, scopes, idle_s)
-    server.call_before_answers(lists.refresh, lists.catch_up)
+    server.follow_jobs(refresh=lists.refresh, prepare=lists.prepare, note_session=lists.note_session)
 
     async def show_settings(changed: str) -> None:
         for scope in scopes:
@@ -47,7 +47,7 @@ async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str], idle_
 
 
 class _JobLists:
-    """The lists of the server, and the last change of each scope that they contain."""
+    """The lists of the server, and the changed jobs that they do not show: nothing is read before a client looks."""
 
     def __init__(self, store: Store, server: UaServer, scopes: Sequence[str], idle_s: float) -> None:
         self._store = store
@@ -55,59 +55,91 @@ class _JobLists:
         self._scopes = scopes
         self._idle_s = idle_s
         self._positions: dict[str, str] = {}
-        self._has_new_session = asyncio.Event()
+        self._changed: dict[tuple[str, str], None] = {}
+        """Scope and id of each job that changed since it was shown."""
+        self._is_awaited = asyncio.Event()
+        self._showing = asyncio.Lock()
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         """One for each job that is being shown."""
 
     async def refresh(self, scope: str, job_id: str) -> None:
-        """Show a job after a call that changed it."""
+        """Record that a call changed a job; show it to those who monitor the lists."""
+        self._changed[scope, job_id] = None
         # The call is committed; the change stream updates the lists when the store is available again.
         with contextlib.suppress(Unavailable):
-            await self._show(scope, job_id)
+            await self._show_to_watchers()
 
-    async def catch_up(self) -> None:
-        """Show the changes that were collected while no client had a session: the first client reads the lists next."""
-        self._has_new_session.set()
+    def note_session(self) -> None:
+        """End a long wait: a client with a session may monitor events."""
+        self._is_awaited.set()
+
+    async def prepare(self) -> None:
+        """Show every change before a list is read or monitored."""
+        self._is_awaited.set()
         # While the store is unavailable the lists stay as they are for the other clients too.
         with contextlib.suppress(Unavailable):
-            newest = await changes.latest(self._store, self._scopes)
-            for scope, position in dict(self._positions).items():
-                for job_id in await changes.changed_jobs(self._store, scope, position, newest[scope]):
-                    await self._show(scope, job_id)
+            if not self._server.is_watched:
+                await self._note_newest()
+            await self._show_changed()
+
+    async def _note_newest(self) -> None:
+        """Record the changes that `follow` has not read yet."""
+        newest = await changes.latest(self._store, self._scopes)
+        for scope, position in dict(self._positions).items():
+            for job_id in await changes.changed_jobs(self._store, scope, position, newest[scope]):
+                self._changed[scope, job_id] = None
 
     async def follow(self) -> None:
-        """Show all jobs, then every change, without end. Raises Unavailable when the store is unavailable."""
+        """Record all jobs, then every change, without end. Raises Unavailable when the store is unavailable."""
         # The positions are read before the jobs, so that no change during the reading is lost.
         self._positions.update(self._positions or await changes.latest(self._store, self._scopes))
         for scope in self._scopes:
             # It also holds the jobs that the store lost during its outage.
-            for job_id in {*self._server.shown(scope), *await jobs.list_ids(self._store, scope)}:
-                await self._show(scope, job_id)
+            for job_id in (*self._server.shown(scope), *await jobs.list_ids(self._store, scope)):
+                self._changed[scope, job_id] = None
+        await self._show_to_watchers()
         async for batch in changes.follow_in_batches(self._store, self._positions):
-            await self._show_changes(batch)
+            await self._note(batch)
+            await self._show_to_watchers()
+            self._positions.update({change.scope: change.position for change in batch})
             # A job changes several times in a row: it is read once. A full batch has a successor already.
             if len(batch) < changes.BATCH:
                 await self._collect()
 
-    async def _show_changes(self, batch: Sequence[Change]) -> None:
-        changed: dict[tuple[str, str], None] = {}
+    async def _note(self, batch: Sequence[Change]) -> None:
         for change in batch:
+            if change.is_removal or has_ended(change.status):
+                # Its feed sees a job that another instance has ended up to a second later.
+                self._server.charts.hide(change.scope, change.job_order_id)
             if is_transition(change.cause) and self._server.has_event_listeners(change.scope):
                 # A client that receives the event reads the lists next.
                 job = await self._show(change.scope, change.job_order_id)
                 await _publish_event(self._store, self._server, change, job)
             else:
-                changed[change.scope, change.job_order_id] = None
-        for scope, job_id in changed:
-            await self._show(scope, job_id)
-        self._positions.update({change.scope: change.position for change in batch})
+                self._changed[change.scope, change.job_order_id] = None
+
+    async def _show_to_watchers(self) -> None:
+        if self._server.is_watched:
+            await self._show_changed()
+
+    async def _show_changed(self) -> None:
+        # Who finds nothing to show waits until the others have shown it.
+        async with self._showing:
+            while self._changed:
+                scope, job_id = next(iter(self._changed))
+                del self._changed[scope, job_id]
+                try:
+                    await self._show(scope, job_id)
+                except Unavailable:
+                    self._changed[scope, job_id] = None
+                    raise
 
     async def _collect(self) -> None:
-        """Wait while changes come together; a new session ends a long wait."""
-        self._has_new_session.clear()
+        """Wait while changes come together; a session and a read of a list end a long wait."""
+        self._is_awaited.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(BUNDLE_S if self._server.sessions else self._idle_s):
-                await self._has_new_session.wait()
+                await self._is_awaited.wait()
 
     async def _show(self, scope: str, job_id: str) -> Job | None:
         """Show the current state of a job and return the job; None when it is removed or unreadable.
@@ -123,7 +155,6 @@ class _JobLists:
 
     async def _show_readable(self, scope: str, job_id: str) -> Job | None:
         job = await jobs.load(self._store, job_id)
-        # The chart is removed here, as its feed sees a job that another instance has ended up to a second later.
         if job is None or has_ended(job.status):
             self._server.charts.hide(scope, job_id)
         if job is None:

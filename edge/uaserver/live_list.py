@@ -77,6 +77,11 @@ class LiveList:
         """The identifiers of the entries."""
         return self._packed.keys()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a client monitors it."""
+        return bool(self._subscribers)
+
     def put(self, identifier: str, entry: Payload) -> None:
         """Add an entry, or replace the entry with this identifier at its position."""
         self._packed[identifier] = self._packer.pack(entry)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import structlog
 from asyncua import ua
-from asyncua.server.address_space import AddressSpace, MethodService
+from asyncua.server.address_space import AddressSpace
 from msgspec import Struct
 
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn
@@ -108,8 +108,8 @@ class Services(Struct, frozen=True):
     """The scopes of this gateway."""
 
 
-class JobMethodService(MethodService):
-    """The Call service for the job methods; it replaces that of asyncua."""
+class JobMethodService:
+    """The Call service for the job methods."""
 
     def __init__(
         self,
@@ -118,14 +118,15 @@ class JobMethodService(MethodService):
         services: Services,
         decoder: WorkThread,
     ) -> None:
-        super().__init__(aspace)
+        self._aspace = aspace
         self._decoder = decoder
         self.refresh: Callable[[str, str], Awaitable[None]] | None = None
         """Updates the lists with a job before a Good answer: the client then reads the new state."""
         self._target_of = target_of
         self._services = services
 
-    async def _call(self, method: ua.CallMethodRequest) -> ua.CallMethodResult:
+    async def call(self, method: ua.CallMethodRequest) -> ua.CallMethodResult:
+        """Perform a method for the caller of the session."""
         target = self._target_of(method.ObjectId)
         if target is None:
             known = method.ObjectId in self._aspace

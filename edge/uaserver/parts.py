@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from asyncua import ua
+from asyncua import Server, ua
 from msgspec import Struct
 
 from edge.config import OpcuaSettings
 from edge.foundation.task_group import TaskGroup
 from edge.opcua.server_core import ServerCore
-from edge.opcua.server_transport import ProtocolServer
+from edge.opcua.server_transport import TcpListener
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.condition_space import ConditionSpace
 from edge.uaserver.declarations import Declarations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class NewServer(Struct, frozen=True):
     """A server that has its machines and does not listen yet."""
 
-    server: ProtocolServer
+    server: Server
+    listener: TcpListener
     settings: OpcuaSettings
     own: OwnCertificate
     uri: str

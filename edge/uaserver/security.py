@@ -8,10 +8,11 @@
 - With `trusted_users`, a trusted certificate logs in the user with its common name; the role is that of the user.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from asyncua import Server, ua
+from asyncua import ua
+from asyncua.crypto.security_policies import SECURITY_POLICY_TYPE_MAP, SecurityPolicyFactory, SecurityPolicyNone
 from cryptography import x509
 
 from edge.access.audit_trail import AuditTrail, limit_of_callers
@@ -20,8 +21,7 @@ from edge.config import OpcuaSettings
 from edge.model.user import Role
 from edge.opcua.access import Caller, Peer
 from edge.opcua.application_certificate import chain_bytes, user_name
-from edge.opcua.limits import NegotiatedLimits
-from edge.opcua.server_core import AllowedServices
+from edge.opcua.server_core import ServerCore
 from edge.uaserver import audit, method_roles
 from edge.uaserver.application_trust import RejectedList, TrustList, rejected_directory, rejected_users_directory
 from edge.uaserver.certificates import OwnCertificate, thumbprint
@@ -146,44 +146,50 @@ _POLICIES = (
     ua.SecurityPolicyType.Aes128Sha256RsaOaep_SignAndEncrypt,
     ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
 )
+_PROFILE = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary"
 
 
-def configure_security(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
-    """Configure the security policies that the settings allow; call it before the server starts."""
-    server.limits = NegotiatedLimits()
-    server.iserver.certificate = own.certificate
-    server.iserver.private_key = own.key
-    plain = (ua.SecurityPolicyType.NoSecurity,) if settings.security == "none" else ()
-    server.set_security_policy([*_POLICIES, *plain], permission_ruleset=AllowedServices())
-
-
-def serve_certificate(server: Server, own: OwnCertificate) -> None:
+def serve_certificate(core: ServerCore, own: OwnCertificate) -> None:
     """Use a certificate with its chain for every channel that opens from now on, and in the endpoint descriptions."""
-    server.iserver.certificate = own.certificate
-    server.iserver.private_key = own.key
-    # The connections share these objects; asyncua sets no chain.
-    for factory in server._policies:  # noqa: SLF001 - asyncua has no other way to change it
+    core.certificate, core.private_key = own.certificate, own.key
+    for factory in core.policies:
         factory.certificate, factory.private_key = own.certificate, own.key
         factory.certificate_chain = own.authorities
-    for endpoint in server.iserver.endpoints:
+    for endpoint in core.endpoints:
         endpoint.ServerCertificate = chain_bytes(own.chain)
 
 
-def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, allows_anonymous: bool) -> None:
-    """Correct the endpoint descriptions of asyncua: the URL and the accepted user tokens."""
-    for endpoint in endpoints:
-        # asyncua builds the descriptions before it knows the port, if the port is chosen by the system.
-        endpoint.EndpointUrl = url
-        endpoint.Server.DiscoveryUrls = [url]
-        is_encrypted = endpoint.SecurityMode == ua.MessageSecurityMode.SignAndEncrypt
-        wanted = {
-            ua.UserTokenType.Anonymous: allows_anonymous,
-            ua.UserTokenType.UserName: is_encrypted,
-            ua.UserTokenType.Certificate: is_encrypted,
-        }
-        endpoint.UserIdentityTokens = [value for value in endpoint.UserIdentityTokens if wanted[value.TokenType]]
-        for token in endpoint.UserIdentityTokens:
-            if token.TokenType == ua.UserTokenType.UserName:
-                # The password is also encrypted with the server's last nonce: only this server can read it, and a
-                # replay fails.
-                token.SecurityPolicyUri = endpoint.SecurityPolicyUri
+def configure_security(
+    core: ServerCore, settings: OpcuaSettings, own: OwnCertificate, application: ua.ApplicationDescription
+) -> None:
+    """Offer the security policies that the settings allow, with the user tokens that each takes."""
+    plain = (ua.SecurityPolicyType.NoSecurity,) if settings.security == "none" else ()
+    (url,) = application.DiscoveryUrls
+    for name in (*_POLICIES, *plain):
+        policy, mode, level = SECURITY_POLICY_TYPE_MAP[name]
+        core.policies.append(SecurityPolicyFactory(policy, mode))
+        endpoint = ua.EndpointDescription(
+            EndpointUrl=url,
+            Server=application,
+            SecurityMode=mode,
+            SecurityPolicyUri=policy.URI,
+            UserIdentityTokens=list(_tokens(settings, policy.URI, is_encrypted=name in _POLICIES)),
+            TransportProfileUri=_PROFILE,
+            SecurityLevel=level,
+        )
+        core.add_endpoint(endpoint)
+    serve_certificate(core, own)
+
+
+def _tokens(settings: OpcuaSettings, policy_uri: str, *, is_encrypted: bool) -> Iterator[ua.UserTokenPolicy]:
+    if settings.anonymous != "nobody":
+        yield _token("anonymous", ua.UserTokenType.Anonymous, SecurityPolicyNone.URI)
+    if settings.trusted_users and is_encrypted:
+        yield _token("certificate", ua.UserTokenType.Certificate, policy_uri)
+    if is_encrypted:
+        # The password is also encrypted with the server's last nonce: only this server can read it, and a replay fails.
+        yield _token("username", ua.UserTokenType.UserName, policy_uri)
+
+
+def _token(name: str, kind: ua.UserTokenType, policy_uri: str) -> ua.UserTokenPolicy:
+    return ua.UserTokenPolicy(PolicyId=name, TokenType=kind, SecurityPolicyUri=policy_uri)

@@ -7,11 +7,12 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
-from asyncua import ua
+from asyncua import Server, ua
 from msgspec import Struct, field
 
 import edge
@@ -30,7 +31,7 @@ from edge.opcua import limits
 from edge.opcua.access import Caller
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_session import ServerSession
-from edge.opcua.server_transport import ProtocolServer, TcpListener
+from edge.opcua.server_transport import TcpListener
 from edge.uaserver import nodesets, security, server_object, type_cache
 from edge.uaserver.certificate_renewal import CertificateRenewal
 from edge.uaserver.certificates import OwnCertificate
@@ -72,11 +73,15 @@ _MOST_CHARACTERS = 200
 def live_sessions(open_sessions: Iterable[ServerSession], instance: str) -> Iterator[LiveSession]:
     """Yield each activated session with its user, client and last request."""
     for server_session in open_sessions:
-        if server_session.caller is not None and not server_session.is_closed():
+        if server_session.caller is not None and not server_session.is_closed:
             session = _session(server_session, server_session.caller, instance)
             yield LiveSession(
-                server_session.record.id, session, server_session.record.last_contact, server_session.close_session
+                server_session.record.id, session, server_session.record.last_contact, partial(_close, server_session)
             )
+
+
+async def _close(session: ServerSession) -> None:
+    session.close()
 
 
 def _session(session: ServerSession, caller: Caller, instance: str) -> Session:
@@ -123,6 +128,7 @@ class UaServer:
         self,
         endpoint: str,
         core: ServerCore,
+        methods: JobMethodService,
         machines: Mapping[str, _Machine],
         charts: Charts,
         gateway: GatewayObject,
@@ -137,6 +143,7 @@ class UaServer:
         self.maintenance = maintenance
         self.parts = parts
         self._core = core
+        self._methods = methods
         self._machines = machines
 
     def live_sessions(self, instance: str) -> list[LiveSession]:
@@ -207,11 +214,25 @@ class UaServer:
             shown = ua.DataValue(value, SourceTimestamp=now, ServerTimestamp=now)
             (await aspace.write_attribute_value(node_id, ua.AttributeIds.Value, shown)).check()
 
-    def call_before_answers(
-        self, refresh: Callable[[str, str], Awaitable[None]], catch_up: Callable[[], Awaitable[None]]
+    def follow_jobs(
+        self,
+        refresh: Callable[[str, str], Awaitable[None]],
+        prepare: Callable[[], Awaitable[None]],
+        note_session: Callable[[], None],
     ) -> None:
-        """Call `refresh` with scope and job order before a successful method is answered, `catch_up` for a session."""
-        self._core.method_service.refresh, self._core.catch_up = refresh, catch_up
+        """Call `refresh` with scope and job order before a method is answered, `prepare` before a list is read.
+
+        `note_session` is called for each new session.
+        """
+        self._methods.refresh, self._core.note_session = refresh, note_session
+        for machine in self._machines.values():
+            for node in (machine.nodes.job_order_list, machine.nodes.job_order_response_list):
+                self._core.preparations[node] = prepare
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a client monitors a list of jobs."""
+        return any(item.job_orders.is_watched or item.job_responses.is_watched for item in self._machines.values())
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show the Work Masters for which the machine has recipes."""
@@ -250,8 +271,9 @@ async def open_server(
     own = await asyncio.to_thread(renewal.load)
     with _prepared_types(directory) as types:
         iserver = ServerCore(types, AccessControl(settings, users, trail), activation_s, limits_of(settings))
-        server = ProtocolServer(iserver=iserver)
+        server = Server(iserver=iserver)
         await server.init()
+        await iserver.write_limits()
         if types is None:
             await nodesets.import_types(server, nodesets.prepared(directory))
         declared = declarations(iserver.aspace) if types is None else types.declarations
@@ -271,7 +293,8 @@ async def open_server(
         sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
         job_events = {scope: item.events for scope, item in shown.items()}
         conditions = ConditionSpace(server, declared, tasks)
-        new = NewServer(server, settings, own, uri, declared, sources, job_events, tasks, conditions)
+        listener = TcpListener(iserver)
+        new = NewServer(server, listener, settings, own, uri, declared, sources, job_events, tasks, conditions)
         added = [part for add in parts if (part := await add(new))]
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
 
@@ -279,24 +302,26 @@ async def open_server(
             found = targets.get(node_id) or charts.target_of(node_id)
             return found or next((target for part in added if (target := part.target_of(node_id))), None)
 
-        iserver.method_service = JobMethodService(iserver.aspace, target_of, services, iserver.turns.decoder)
-        endpoint = await _listen(server, settings, own, host, port)
+        methods = JobMethodService(iserver.aspace, target_of, services, iserver.turns.decoder)
+        iserver.call_method = methods.call
+        endpoint = await _listen(server, listener, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
         lists = [(item.job_orders, item.job_responses, item.work_masters) for item in shown.values()]
         everything = tuple(live for row in lists for live in row)
         server_object.show_clock(iserver)
         running = (
-            tasks.create_task(renewal.watch(server), name="opcua certificate"),
+            tasks.create_task(renewal.watch(iserver), name="opcua certificate"),
             tasks.create_task(notify_subscribers(everything, changed), name="opcua notifications"),
             tasks.create_task(charts.notify_subscribers(), name="opcua chart notifications"),
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(endpoint, iserver, shown, charts, gateway_object, maintenance, server.bserver, added)
+            yield UaServer(endpoint, iserver, methods, shown, charts, gateway_object, maintenance, listener, added)
         finally:
             for task in running:
                 task.cancel()
-            await server.stop()
+            await listener.stop()
+            await iserver.stop()
 
 
 def limits_of(settings: OpcuaSettings) -> limits.ServerLimits:
@@ -335,7 +360,7 @@ def _where_to_listen(endpoint: str) -> tuple[str, int]:
     return (_LOOPBACK if host == "localhost" else host), port
 
 
-async def _introduce(server: ProtocolServer, declared: Declarations, settings: OpcuaSettings, gateway: str) -> None:
+async def _introduce(server: Server, declared: Declarations, settings: OpcuaSettings, gateway: str) -> None:
     server.product_uri = PRODUCT_URI
     server.application_type = ua.ApplicationType.Server
     server.set_server_name(f"microdcs-edge {gateway}")
@@ -354,7 +379,7 @@ async def _introduce(server: ProtocolServer, declared: Declarations, settings: O
 
 
 async def _add_machines(
-    server: ProtocolServer,
+    server: Server,
     declared: Declarations,
     settings: OpcuaSettings,
     gateway: str,
@@ -372,7 +397,7 @@ async def _add_machines(
     return nodes
 
 
-def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Charts:
+def _add_charts(server: Server, nodes: Mapping[str, MachineNodes]) -> Charts:
     add_chart_types(server.iserver)
     charts = Charts(server.iserver)
     for scope, machine_nodes in nodes.items():
@@ -389,7 +414,7 @@ def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
 
 
 def _machine(
-    server: ProtocolServer,
+    server: Server,
     scope: str,
     nodes: MachineNodes,
     max_job_orders: int,
@@ -409,11 +434,12 @@ def _machine(
     )
 
 
-async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCertificate, host: str, port: int) -> str:
-    server.set_endpoint(_url(host, port))
-    security.configure_security(server, settings, own)
+async def _listen(
+    server: Server, listener: TcpListener, settings: OpcuaSettings, own: OwnCertificate, host: str, port: int
+) -> str:
+    core: ServerCore = server.iserver
     try:
-        await server.start()
+        await listener.start(host, port)
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         problem = Text.of("opcua.endpoint: cannot listen on {url}: {reason}", url=_url(host, port), reason=reason)
@@ -424,9 +450,16 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
         # The address may become available later: a second network interface, DHCP, a name server.
         advice = "Check that this host has the address; the gateway retries and serves everything else."
         raise Unavailable(problem, advice) from error
-    endpoint = _url(host, server.bserver.port)
-    security.serve_certificate(server, own)
-    security.correct_endpoints(server.iserver.endpoints, endpoint, allows_anonymous=settings.anonymous != "nobody")
+    endpoint = _url(host, listener.port)
+    application = ua.ApplicationDescription(
+        ApplicationUri=server.get_application_uri(),
+        ProductUri=server.product_uri,
+        ApplicationName=ua.LocalizedText(server.name),
+        ApplicationType=ua.ApplicationType.Server,
+        DiscoveryUrls=[endpoint],
+    )
+    security.configure_security(core, settings, own, application)
+    await core.start()
     return endpoint
 
 

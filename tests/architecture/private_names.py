@@ -1,102 +1,90 @@
-"""Every private name of asyncua that the product uses or overrides, with the reason."""
+"""What of asyncua the product extends, replaces and reaches into; docs/explanation/asyncua.md says why.
 
-from msgspec import Struct
+Classes with asyncua's among their bases, private names that they use or override, private names of other objects, and
+functions that are patched. The names are found in the source: a list by hand would forget one.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from textwrap import dedent
+
+ROOT = Path(__file__).parents[2]
+_PRIVATE = re.compile(r"_[a-z]\w*")
 
 
-class PrivateName(Struct, frozen=True):
-    """A private name of a class or module of asyncua, and why it is needed.
+@cache
+def extended() -> dict[str, type]:
+    """Return the classes of the product that extend one of asyncua, by module and name."""
+    classes: dict[str, type] = {}
+    for path in sorted(ROOT.glob("edge/**/*.py")):
+        source = path.read_text()
+        if "asyncua" not in source and "edge.opcua" not in source:
+            continue
+        names = [node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef) and node.bases]
+        if names:
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            loaded = importlib.import_module(module)
+            found = {name: getattr(loaded, name, None) for name in names}
+            classes |= {
+                f"{module}.{name}": value for name, value in found.items() if isinstance(value, type) and _bases(value)
+            }
+    return classes
 
-    `fingerprint` is the signature of a function, or "attribute" for what a constructor sets.
-    """
 
-    owner: str
-    name: str
-    fingerprint: str
-    reason: str
+def _bases(value: type) -> list[type]:
+    return [base for base in value.__mro__[1:] if base.__module__.startswith("asyncua")]
 
 
-_PROCESSOR = "asyncua.server.uaprocessor.UaProcessor"
-_SECURE = "asyncua.common.connection.SecureConnection"
+def private_names() -> set[str]:
+    """Return the private names of asyncua as CLASS.NAME, or NAME alone where the class of the object is not known."""
+    return {name for value in extended().values() for name in _of_class(value)} | set(_of_others())
 
-_PROTOCOL = "asyncua.client.ua_client.UASocketProtocol"
 
-PRIVATE_NAMES = (
-    PrivateName(_PROTOCOL, "_connection", "attribute", "Our connection skips messages beyond the size limit."),
-    PrivateName(_PROTOCOL, "_callbackmap", "attribute", "The request of a skipped message fails with the reason."),
-    PrivateName(
-        _SECURE,
-        "_receive",
-        "(self, msg: 'MessageChunk') -> 'ua.Message | None'",
-        "A message beyond the size limit is skipped, an aborted one fails its request.",
-    ),
-    PrivateName(_SECURE, "_incoming_parts", "attribute", "The chunks of a message until it is complete."),
-    PrivateName(
-        "asyncua.server.address_space.AddressSpace",
-        "_nodes",
-        "attribute",
-        "The nodes come from the prepared types and from running charts; asyncua replaces them in its own loader.",
-    ),
-    PrivateName(
-        "asyncua.server.address_space.AddressSpace",
-        "_handle_to_attribute_map",
-        "attribute",
-        "Values of a chart that has ended are forgotten; no public method removes a handle of a removed node.",
-    ),
-    PrivateName(
-        _PROCESSOR, "_process_message", "(self, typeid, requesthdr, seqhdr, body)", "Calls are decoded by our codec."
-    ),
-    PrivateName(_PROCESSOR, "_connection", "attribute", "The channel is ours, with limits, trust and expiry."),
-    PrivateName(_PROCESSOR, "_transport", "attribute", "Answers leave in chunks, as the client takes them."),
-    PrivateName(_PROCESSOR, "_session_watchdog_task", "attribute", "A session moves to a new connection."),
-    PrivateName(
-        _SECURE,
-        "_check_sym_header",
-        "(self, security_hdr: 'ua.SymmetricAlgorithmHeader') -> 'None'",
-        "Tokens expire by the monotonic clock.",
-    ),
-    PrivateName(_SECURE, "_sequence_number", "attribute", "Chunks are numbered when they are sent."),
-    PrivateName(_SECURE, "_open", "attribute", "Messages are taken on an open channel only."),
-    PrivateName(_SECURE, "_policies", "attribute", "The policy without security serves discovery."),
-    PrivateName(
-        "asyncua.server.binary_server_asyncio.OPCUAProtocol",
-        "_process_one_msg",
-        "(self, header: 'Any', buf: 'Buffer') -> 'bool'",
-        "Requests wait while the client takes no answers.",
-    ),
-    PrivateName(
-        "asyncua.server.binary_server_asyncio.BinaryServer",
-        "_make_protocol",
-        "(self) -> 'OPCUAProtocol'",
-        "Connections are ours.",
-    ),
-    PrivateName(
-        "asyncua.common.subscription.Subscription",
-        "_event_queue",
-        "attribute",
-        "The queue of a client is bounded in bytes.",
-    ),
-    PrivateName(
-        "asyncua.common.subscription.Subscription",
-        "_queue_maxsize",
-        "attribute",
-        "The bounded queue has the same length.",
-    ),
-    PrivateName(
-        "asyncua.client.ua_client.UaClient",
-        "_make_protocol",
-        "(self) -> 'UASocketProtocol'",
-        "Messages of a server are bounded.",
-    ),
-    PrivateName(
-        "asyncua.ua.ua_binary",
-        "unpack_uatype_array",
-        "(vtype: 'ua.VariantType', data: 'Buffer | IO') -> 'list[Any] | None'",
-        "Arrays of nulls are refused (patched by patch_decoder_limits).",
-    ),
-    PrivateName(
-        "asyncua.common.utils.Buffer",
-        "read",
-        "(self, size: int) -> bytes",
-        "Negative lengths are refused (patched).",
-    ),
-)
+def _of_class(value: type) -> Iterator[str]:
+    tree = ast.parse(dedent(inspect.getsource(value)))
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _is_own(node.value)}
+    used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for name in filter(_PRIVATE.fullmatch, used):
+        for base in _bases(value):
+            if re.search(rf"\b(self|cls)\.{name}\b|def {name}\b|^    {name}\b", inspect.getsource(base), re.MULTILINE):
+                yield f"{base.__name__}.{name}"
+                break
+
+
+def _is_own(value: ast.expr) -> bool:
+    match value:
+        case ast.Name("self" | "cls") | ast.Call(ast.Name("super")):
+            return True
+        case _:
+            return False
+
+
+def _of_others() -> Iterator[str]:
+    """Yield the private names of objects that are not of the class that uses them."""
+    for path in ROOT.glob("edge/**/*.py"):
+        if "asyncua" in (source := path.read_text()):
+            for line in source.splitlines():
+                if "SLF001" in line:
+                    yield from re.findall(r"(?<!self)\.(_[a-z]\w*)", line)
+
+
+def patched() -> set[str]:
+    """Return the functions of asyncua's modules that are replaced."""
+    assigned: set[str] = set()
+    for path in ROOT.glob("edge/**/*.py"):
+        source = path.read_text()
+        if "asyncua" in source:
+            for node in ast.walk(ast.parse(source)):
+                match node:
+                    case ast.Assign([ast.Attribute(ast.Name(owner), name)], ast.Name(value)) if value.startswith(
+                        "_"
+                    ) and owner in {"ua_binary", "Buffer", "ua"}:
+                        assigned.add(f"{owner}.{name}")
+                    case _:
+                        pass
+    return assigned

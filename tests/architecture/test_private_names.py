@@ -1,43 +1,33 @@
-"""A changed private name of asyncua fails here, with the reason for its use."""
+"""docs/explanation/asyncua.md names whatever of asyncua the product extends, and tests that exist."""
 
-import importlib
-import inspect
 import re
-from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.architecture.private_names import ROOT, extended, patched, private_names
 
-from tests.architecture.private_names import PRIVATE_NAMES, PrivateName
-
-ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/explanation/asyncua.md").read_text()
+MOST_PRIVATE_NAMES = 12
+MOST_PATCHED = 2
 
 
-def owner_of(name: PrivateName) -> Any:
-    module, _, last = name.owner.rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), last)
-    except AttributeError:
-        return importlib.import_module(name.owner)
+def test_page_names_every_class_that_extends_asyncua() -> None:
+    assert {name for name in extended() if f"`{name.removeprefix('edge.')}`" not in PAGE} == set()
 
 
-@pytest.mark.parametrize("name", PRIVATE_NAMES, ids=lambda value: f"{value.owner.rpartition('.')[2]}.{value.name}")
-def test_private_name_of_asyncua_is_unchanged(name: PrivateName) -> None:
-    owner = owner_of(name)
-    if name.fingerprint == "attribute":
-        assert re.search(rf"self\.{name.name}\b.*=", inspect.getsource(owner)), name.reason
-        return
-    function = getattr(owner, name.name)
-    # Only functions of asyncua are compared, as this process may have patched the decoder limits.
-    if function.__module__.startswith("asyncua"):
-        assert str(inspect.signature(function)) == name.fingerprint, name.reason
+def test_page_names_every_private_name_of_asyncua() -> None:
+    assert {name for name in private_names() if f"`{name}`" not in PAGE} == set()
 
 
-def test_every_private_access_is_in_the_list() -> None:
-    listed = {name.name for name in PRIVATE_NAMES}
-    used = set()
-    for path in [*ROOT.glob("edge/opcua/*.py"), *ROOT.glob("edge/uaserver/*.py"), *ROOT.glob("edge/links/opcua*.py")]:
-        for line in path.read_text().splitlines():
-            if "SLF001" in line:
-                used |= set(re.findall(r"(?<!self)\.(_[a-z]\w*)", line))
-    assert used - listed == set()
+def test_page_names_every_patched_function() -> None:
+    assert {name for name in patched() if f"`{name}`" not in PAGE} == set()
+
+
+def test_private_names_and_patched_functions_stay_few() -> None:
+    assert len(private_names()) <= MOST_PRIVATE_NAMES
+    assert len(patched()) <= MOST_PATCHED
+
+
+def test_page_names_tests_that_exist() -> None:
+    named = re.findall(r"`(tests/\S+\.py)::(?:\w+::)?(\w+)`", PAGE)
+    assert named
+    missing = [name for path, name in named if not re.search(rf"def {name}\b", (ROOT / path).read_text())]
+    assert missing == []

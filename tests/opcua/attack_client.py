@@ -123,10 +123,12 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
     yield "monitor list", monitor(subscription, LIST, 400)
     yield "monitor events", monitor(subscription, RESULTS, 10)
     items = ua.SetMonitoringModeRequest()
-    items.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Disabled, list(range(112, 512)))
+    items.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Disabled, list(range(1000, 1400)))
     yield "disable items", items
     triggers = ua.SetTriggeringRequest()
-    triggers.Parameters = ua.SetTriggeringParameters(subscription, 112, list(range(113, 512)), list(range(600, 1100)))
+    triggers.Parameters = ua.SetTriggeringParameters(
+        subscription, 1000, list(range(1001, 1400)), list(range(2600, 3100))
+    )
     yield "set triggering", triggers
     yield "resend data", server_call(ua.ObjectIds.Server_ResendData, subscription)
     yield "get monitored items", server_call(ua.ObjectIds.Server_GetMonitoredItems, subscription)
@@ -134,14 +136,16 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
     modified.Parameters = ua.ModifySubscriptionParameters(subscription, 0.01, 10_000, 3000, 0, 0)
     yield "modify subscription", modified
     again = ua.SetMonitoringModeRequest()
-    again.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Reporting, list(range(112, 512)))
+    again.Parameters = ua.SetMonitoringModeParameters(
+        subscription, ua.MonitoringMode.Reporting, list(range(1000, 1400))
+    )
     yield "enable items", again
     yield "call with large orders", call("StoreAndStart", order(40_000), 1)
     yield "call often", call("StoreAndStart", order(200), 100)
     yield "call with comments", call("Start", ua.Variant("job-1", ua.VariantType.String), 1, comments=50_000)
     yield "resend data of reporting items", server_call(ua.ObjectIds.Server_ResendData, subscription)
     gone = ua.DeleteMonitoredItemsRequest()
-    gone.Parameters = ua.DeleteMonitoredItemsParameters(subscription, list(range(112, 512)))
+    gone.Parameters = ua.DeleteMonitoredItemsParameters(subscription, list(range(1000, 1400)))
     yield "delete items", gone
     nodes = ua.RegisterNodesRequest()
     nodes.Parameters.NodesToRegister = [LIST] * 1000

@@ -3,9 +3,6 @@
 import asyncio
 from typing import cast
 
-from asyncua import ua
-from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
-
 from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.request_processor import ResponseSender
@@ -29,9 +26,7 @@ class FakeTransport:
 class Bench:
     def __init__(self) -> None:
         self.transport = FakeTransport()
-        channel = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1")
-        channel.set_policy_factories([SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)])
-        channel.select_policy(SecurityPolicyNone.URI, None)
+        channel = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1", (), lambda: 6)
         self.writable = asyncio.Event()
         self.writable.set()
         self.sender = ResponseSender(cast("asyncio.Transport", self.transport), channel, self.writable)

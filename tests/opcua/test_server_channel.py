@@ -213,22 +213,18 @@ def renamed(application: Application, directory: Path) -> Application:
 
 
 def opened(lifetime: int, clock: Callable[[], float] = time.monotonic) -> ServerChannel:
-    server_channel = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1", clock)
-    server_channel.set_policy_factories([PLAIN])
+    server_channel = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1", [PLAIN], lambda: 6, clock)
     server_channel.select_policy(SecurityPolicyNone.URI, None)
-    server_channel.open(ua.OpenSecureChannelParameters(RequestedLifetime=lifetime), _Ids())
+    server_channel.open(
+        ua.OpenSecureChannelParameters(SecurityMode=ua.MessageSecurityMode.None_, RequestedLifetime=lifetime)
+    )
     return server_channel
-
-
-class _Ids:
-    def get_new_channel_id(self) -> int:
-        return 6
 
 
 def message_for(made: ServerChannel, number: int) -> tuple[ua.Header, Buffer]:
     chunk = MessageChunk(made.security_policy.symmetric_cryptography, b"body")
-    chunk.SecurityHeader = ua.SymmetricAlgorithmHeader(TokenId=made.security_token.TokenId)
-    chunk.MessageHeader.ChannelId = made.security_token.ChannelId
+    chunk.SecurityHeader = ua.SymmetricAlgorithmHeader(TokenId=made.token.TokenId)
+    chunk.MessageHeader.ChannelId = made.token.ChannelId
     chunk.SequenceHeader = ua.SequenceHeader(SequenceNumber=number, RequestId=number)
     body = Buffer(chunk.to_binary())
     return header_from_binary(body), body
@@ -236,17 +232,17 @@ def message_for(made: ServerChannel, number: int) -> tuple[ua.Header, Buffer]:
 
 @pytest.mark.parametrize(("asked", "granted"), [(0, 10_000), (600_000, 600_000), (2**32 - 1, 3_600_000)])
 async def test_channel_lifetime_is_one_hour_at_most(asked: int, granted: int) -> None:
-    assert opened(asked).security_token.RevisedLifetime == granted
+    assert opened(asked).token.RevisedLifetime == granted
 
 
 async def test_token_that_was_never_used_has_an_id_of_its_own() -> None:
     """Two renewals without a message between them had one id for two keys."""
     server_channel = opened(600_000)
     renewal = ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000)
-    first, second, third = (server_channel.open(renewal, _Ids()).SecurityToken.TokenId for _ in range(3))
-    assert server_channel.security_token.TokenId < first < second < third
+    first, second, third = (server_channel.open(renewal).SecurityToken.TokenId for _ in range(3))
+    assert server_channel.token.TokenId < first < second < third
     header, body = message_for(server_channel, 1)
-    server_channel.receive_from_header_and_body(header, body)
+    server_channel.receive(header, body)
 
 
 async def test_token_that_a_renewal_replaced_is_refused_after_its_own_lifetime() -> None:
@@ -255,20 +251,20 @@ async def test_token_that_a_renewal_replaced_is_refused_after_its_own_lifetime()
     server_channel = opened(600_000, lambda: now)
     now += 450
     server_channel.open(
-        ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000), _Ids()
+        ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000)
     )
-    server_channel.receive_from_header_and_body(*message_for(server_channel, 1))
+    server_channel.receive(*message_for(server_channel, 1))
     now += 301
     with pytest.raises(ua.UaStatusCodeError) as caught:
-        server_channel.receive_from_header_and_body(*message_for(server_channel, 2))
+        server_channel.receive(*message_for(server_channel, 2))
     assert caught.value.code == ua.StatusCodes.BadSecureChannelTokenUnknown
 
 
 async def test_key_that_was_not_renewed_is_refused_after_its_lifetime() -> None:
     now = 1000.0
     server_channel = opened(600_000, lambda: now)
-    server_channel.receive_from_header_and_body(*message_for(server_channel, 1))
+    server_channel.receive(*message_for(server_channel, 1))
     now += 751
     with pytest.raises(ua.UaStatusCodeError) as caught:
-        server_channel.receive_from_header_and_body(*message_for(server_channel, 2))
+        server_channel.receive(*message_for(server_channel, 2))
     assert caught.value.code == ua.StatusCodes.BadSecureChannelTokenUnknown

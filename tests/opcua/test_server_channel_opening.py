@@ -5,15 +5,12 @@ from pathlib import Path
 
 import pytest
 from asyncua import ua
-from asyncua.crypto.security_policies import DecryptorRsa, SecurityPolicyBasic256Sha256
-from asyncua.crypto.uacrypto import decrypt_rsa_oaep
+from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from asyncua.ua.ua_binary import struct_to_binary
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS
-from edge.opcua.server_channel import FewBlocks
 from edge.uaserver import certificates
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import Application, own_certificate
@@ -68,15 +65,3 @@ async def test_open_of_200_blocks_is_refused_undecrypted(
     certificate = {"friend": friend, "stranger": stranger}[who].certificate
     await seconds_of(secure, asked_by(certificate, 1))
     assert await seconds_of(secure, asked_by(certificate, 200)) < seconds_of_decryption(50)
-
-
-def test_same_bytes_are_not_decrypted_again() -> None:
-    """A wrong signature made asyncua decrypt once more with the previous key, which an asymmetric key has not."""
-    own = certificates.load(Path(SETTINGS.pki))
-    assert own
-    decryptor = FewBlocks(DecryptorRsa(own.key, decrypt_rsa_oaep, 42))
-    data = encrypted(2)
-    assert decryptor.decrypt(data)
-    for refused in (data, encrypted(MOST_ENCRYPTED_BLOCKS + 1)):
-        with pytest.raises(ua.UaStatusCodeError):
-            decryptor.decrypt(refused)

@@ -5,7 +5,7 @@ import contextlib
 import resource
 import struct
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
 import pytest
 import pytest_asyncio
@@ -13,8 +13,10 @@ from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.opcua import limits
-from edge.opcua.limits import NegotiatedLimits
-from edge.opcua.server_transport import ChunkProtocol
+from edge.opcua.request_processor import RequestProcessor
+from edge.opcua.server_core import ServerCore
+from edge.opcua.server_transport import ClientConnection, TcpListener
+from edge.uaserver.security import AccessControl
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.uaserver.clients import serves
@@ -140,27 +142,26 @@ class CallProcessor:
         self.processed += 1
         return True
 
-    async def close(self) -> None:
+    def close(self) -> None:
         pass
 
 
-@dataclass
-class Core:
-    """The attributes of a server that a connection reads."""
+class Bench(NamedTuple):
+    """A connection on fakes."""
 
-    max_pending_messages_per_connection: int = 500
-    max_connections: int = 1
-    max_pending_activation_seconds: float = 0
-    asyncio_transports: list[Transport] = field(default_factory=list)
+    connection: ClientConnection
+    transport: Transport
+    processor: CallProcessor
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def framing() -> AsyncIterator[ChunkProtocol]:
-    chunk_protocol = ChunkProtocol(Core(), [], [], [], NegotiatedLimits())
-    chunk_protocol.connection_made(Transport())
-    chunk_protocol.processor = CallProcessor()
-    yield chunk_protocol
-    chunk_protocol.connection_lost(None)
+async def framing() -> AsyncIterator[Bench]:
+    listener = TcpListener(ServerCore(None, AccessControl(SETTINGS), 30.0))
+    bench = Bench(ClientConnection(listener), Transport(), CallProcessor())
+    bench.connection.connection_made(bench.transport)
+    bench.connection.processor = cast("RequestProcessor", bench.processor)
+    yield bench
+    bench.connection.connection_lost(None)
     await settled()
 
 
@@ -173,37 +174,37 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_requests_wait_while_the_client_reads_no_answers(framing: ChunkProtocol) -> None:
-    framing.pause_writing()
-    framing.data_received(hellos(3))
+async def test_requests_wait_while_the_client_reads_no_answers(framing: Bench) -> None:
+    framing.connection.pause_writing()
+    framing.connection.data_received(hellos(3))
     await settled()
     assert framing.processor.processed == 0
-    framing.resume_writing()
+    framing.connection.resume_writing()
     await settled()
     assert framing.processor.processed == 3
 
 
-async def test_reading_pauses_while_too_many_requests_wait(framing: ChunkProtocol) -> None:
-    framing.pause_writing()
-    framing.data_received(hellos(15))
+async def test_reading_pauses_while_too_many_requests_wait(framing: Bench) -> None:
+    framing.connection.pause_writing()
+    framing.connection.data_received(hellos(15))
     assert "pause_reading" not in framing.transport.done
-    framing.data_received(hellos(1))
+    framing.connection.data_received(hellos(1))
     assert framing.transport.done == ["pause_reading"]
-    framing.resume_writing()
+    framing.connection.resume_writing()
     await settled()
     assert "resume_reading" in framing.transport.done
     assert framing.processor.processed == 16
 
 
-async def test_requests_of_a_closed_connection_are_dropped(framing: ChunkProtocol) -> None:
-    framing.data_received(hellos(3))
+async def test_requests_of_a_closed_connection_are_dropped(framing: Bench) -> None:
+    framing.connection.data_received(hellos(3))
     framing.transport.close()
     await settled()
     assert framing.processor.processed == 0
 
 
-async def test_too_many_queued_requests_end_the_connection(framing: ChunkProtocol) -> None:
-    framing.data_received(hellos(501))
+async def test_too_many_queued_requests_end_the_connection(framing: Bench) -> None:
+    framing.connection.data_received(hellos(501))
     assert framing.transport.done[-1] == "abort"
-    framing.data_received(hellos(1))  # data that was in transit
+    framing.connection.data_received(hellos(1))  # data that was in transit
     assert framing.transport.done[-1] == "abort"

@@ -8,16 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 import structlog
-from asyncua import Server
 from cryptography import x509
 
 from edge.config import OpcuaSettings
 from edge.opcua.application_certificate import application_uris, host_names
+from edge.opcua.server_core import ServerCore
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import add_certificate, issuers_directory, rejected_directory
 from edge.uaserver.certificate_renewal import CertificateRenewal
 from edge.uaserver.certificates import OwnCertificate, signing_request
-from edge.uaserver.security import serve_certificate
+from edge.uaserver.security import AccessControl, serve_certificate
 from tests.conftest import WaitUntil
 from tests.uaserver import pki
 
@@ -128,23 +128,23 @@ async def test_trusted_certificate_with_faults_is_reported_once(
     add_certificate(pki.self_signed("client"), Path(settings.trusted))
     late = first.certificate.not_valid_after_utc - timedelta(days=3)
     renewal = CertificateRenewal(msgspec.structs.replace(settings, hosts=(NEW,)), URI, lambda: late)
-    server = Server()
-    serve_certificate(server, first)
+    core = ServerCore(None, AccessControl(settings), 30.0)
+    serve_certificate(core, first)
     with structlog.testing.capture_logs() as logs:
-        task = asyncio.create_task(renewal.watch(server))
+        task = asyncio.create_task(renewal.watch(core))
         await wait_until(lambda: len(logs) == 2)
         task.cancel()
     assert [record["reason"] for record in logs] == ["it expires in 3 days", f"it does not name {NEW}"]
-    assert server.iserver.certificate == first.certificate
+    assert core.certificate == first.certificate
 
 
 async def test_renewed_certificate_is_served_without_a_restart(
     settings: OpcuaSettings, first: OwnCertificate, wait_until: WaitUntil
 ) -> None:
     renewal = CertificateRenewal(msgspec.structs.replace(settings, hosts=(NEW,)), URI, lambda: datetime.now(UTC))
-    server = Server()
-    serve_certificate(server, first)
-    task = asyncio.create_task(renewal.watch(server))
-    await wait_until(lambda: server.iserver.certificate != first.certificate)
+    core = ServerCore(None, AccessControl(settings), 30.0)
+    serve_certificate(core, first)
+    task = asyncio.create_task(renewal.watch(core))
+    await wait_until(lambda: core.certificate != first.certificate)
     task.cancel()
-    assert NEW in host_names(server.iserver.certificate)
+    assert NEW in host_names(core.certificate)

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from asyncua import ua
+from asyncua import Server, ua
 from asyncua.server.address_space import AddressSpace, AttributeValue
 
 from edge.model.job_state import METHODS, SUBSTATE_MACHINE
 from edge.opcua.limits import ACTIVATION_S
 from edge.opcua.server_core import ServerCore
-from edge.opcua.server_transport import ProtocolServer
 from edge.uaserver import nodesets, type_cache
 from edge.uaserver.declarations import (
     IDENTIFICATION_TYPE,
@@ -71,7 +70,7 @@ def test_renamed_declaration_keeps_its_members_and_description(declared: Declara
 
 async def test_machines_share_no_attribute(types: TypeNodes, declared: Declarations) -> None:
     """A value that is written to one machine leaves the others unchanged."""
-    server = ProtocolServer(iserver=ServerCore(types, AccessControl(SETTINGS), ACTIVATION_S, limits_of(SETTINGS)))
+    server = Server(iserver=ServerCore(types, AccessControl(SETTINGS), ACTIVATION_S, limits_of(SETTINGS)))
     await server.init()
     await nodesets.register_official(server)
     add_event_type(server.iserver)

@@ -49,6 +49,7 @@ class Screen:
         self.published: list[str] = []
         self.charts = RunningCharts()
         self.sessions = 1
+        self.is_watched = True
         self.shows = 0
 
     def shown(self, scope: str) -> Collection[str]:
@@ -71,10 +72,13 @@ class Screen:
     async def show_allowed(self, scope: str, allowed: Allowed) -> None:
         self.allowed = allowed
 
-    def call_before_answers(
-        self, refresh: Callable[[str, str], Awaitable[None]], catch_up: Callable[[], Awaitable[None]]
+    def follow_jobs(
+        self,
+        refresh: Callable[[str, str], Awaitable[None]],
+        prepare: Callable[[], Awaitable[None]],
+        note_session: Callable[[], None],
     ) -> None:
-        self.refresh, self.catch_up = refresh, catch_up
+        self.refresh, self.prepare, self.note_session = refresh, prepare, note_session
 
     def has_event_listeners(self, scope: str) -> bool:
         return self.listens
@@ -123,27 +127,27 @@ async def test_feed_shows_stored_jobs_and_their_changes(store: Store, wait_until
     assert screen.published == ["Aborted"]
 
 
-async def test_job_changes_are_not_read_without_a_session(store: Store, wait_until: WaitUntil) -> None:
+@pytest.mark.parametrize("sessions", [0, 1])
+async def test_lists_cost_nothing_until_one_is_read(store: Store, wait_until: WaitUntil, sessions: int) -> None:
     desk, screen = Desk(store), Screen(listens=False)
-    screen.sessions = 0
+    screen.sessions, screen.is_watched = sessions, False
     await desk.configure()
     await desk.call(Cause.STORE, "J1")
     async with background_task(show_jobs(store, cast(UaServer, screen), (SCOPE,), idle_s=3600), "feed"):
-        await wait_until(lambda: "J1" in screen.jobs)
-        await desk.call(Cause.STORE, "J2")
-        await wait_until(lambda: "J2" in screen.jobs)
-        for number in range(3, 9):
+        await wait_until(lambda: screen.masters)
+        for number in range(2, 9):
             await desk.call(Cause.STORE, f"J{number}")
             await desk.call(Cause.ABORT, f"J{number}")
-        before = screen.shows
-        assert screen.jobs.keys() == {"J1", "J2"}
-        screen.sessions = 1
-        await screen.catch_up()
-        aborted = dict.fromkeys([f"J{number}" for number in range(3, 9)], "Aborted")
-        assert screen.jobs == {"J1": "NotAllowedToStart", "J2": "NotAllowedToStart"} | aborted
+            await screen.refresh(SCOPE, f"J{number}")
+        assert screen.shows == 0
+        await screen.prepare()
+        aborted = dict.fromkeys([f"J{number}" for number in range(2, 9)], "Aborted")
+        assert screen.jobs == {"J1": "NotAllowedToStart"} | aborted
+        assert screen.shows == len(screen.jobs)
+        screen.is_watched = True
         await desk.call(Cause.ABORT, "J1")
+        await screen.prepare()
         await wait_until(lambda: screen.jobs["J1"] == "Aborted")
-    assert screen.shows - before <= 2 * len(aborted) + 2
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["keeping its data", "losing all of it"])

@@ -148,9 +148,6 @@ class FlowNodes:
         for asked in _items(flow_id):
             node = self._aspace[asked.RequestedNewNodeId]
             if held := node.attributes.get(ua.AttributeIds.Value):
-                for handle in held.datachange_callbacks:
-                    # asyncua would look up the removed node when the client deletes its monitored item.
-                    self._aspace._handle_to_attribute_map.pop(handle, None)  # noqa: SLF001
                 self._gone.append(held.datachange_callbacks)
             del self._aspace[asked.RequestedNewNodeId]
         folder = self._aspace[_FOLDER]

@@ -23,7 +23,7 @@ from edge.features.opcua_extras.push_methods import (
 from edge.features.opcua_extras.trust_list_file import ACTIVITY_TIMEOUT_S, MAX_TRUST_LIST_SIZE, TrustListFile
 from edge.opcua.access import AccessPolicy
 from edge.opcua.server_core import ServerCore
-from edge.opcua.server_transport import ProtocolServer
+from edge.opcua.server_transport import TcpListener
 from edge.uaserver.application_trust import (
     ALL_LISTS,
     encode_lists,
@@ -161,7 +161,7 @@ CLOSE_AFTER_S = 1.0
 
 def add_push(new: NewServer) -> None:
     """Add the object ServerConfiguration; complete the update of a trust list that a restart has interrupted."""
-    server, settings = new.server, new.settings
+    core, settings = new.core, new.settings
     pki = Path(settings.pki)
     places = PushPlaces(
         pki,
@@ -169,13 +169,13 @@ def add_push(new: NewServer) -> None:
         Path(settings.trusted_users) if settings.trusted_users else None,
         (rejected_directory(pki), rejected_users_directory(pki)),
     )
-    access: AccessPolicy = server.iserver.access
+    access: AccessPolicy = core.access
 
     def serve(changed: OwnCertificate | None) -> None:
         if changed is not None:
-            serve_certificate(server, changed)
+            serve_certificate(core, changed)
             logger.info("OPC UA certificate replaced", expires=changed.certificate.not_valid_after_utc.isoformat())
-        asyncio.get_running_loop().call_later(CLOSE_AFTER_S, close_outdated, server, access)
+        asyncio.get_running_loop().call_later(CLOSE_AFTER_S, close_outdated, new.listener, access)
 
     methods = PushMethods(places, new.own, new.uri, access.manages_certificates, serve)
     for file in methods.files.values():
@@ -183,18 +183,18 @@ def add_push(new: NewServer) -> None:
             finish_update(file.directory)
         except OSError as error:
             logger.warning("trust list update not finished", directory=str(file.directory), reason=str(error))
-    add_configuration(server.iserver, methods)
+    add_configuration(core, methods)
 
 
-def close_outdated(server: ProtocolServer, access: AccessPolicy) -> None:
+def close_outdated(listener: TcpListener, access: AccessPolicy) -> None:
     """Close the encrypted channels with a former certificate of the server, or of an application or user without trust.
 
     The session of a channel ends with it.
     """
-    current = server.iserver.certificate
-    for client in tuple(server.bserver.clients):
-        channel = client.processor.channel if client.processor else None
-        if channel is None or not channel.is_encrypted:
+    current = listener.core.certificate
+    for client in tuple(listener.clients):
+        channel = client.processor.channel
+        if not channel.is_encrypted:
             continue
         session = client.processor.session
         caller = session.caller if session else None

@@ -142,7 +142,7 @@ class PushMethods:
     async def call(self, request: ua.CallMethodRequest, session: ServerSession) -> ua.CallMethodResult:
         """Perform a method."""
         group, name, signature = self._methods[request.ObjectId, request.MethodId]
-        if session.connection is None or not session.connection.channel.is_encrypted:
+        if not session.connection.channel.is_encrypted:
             return _result(_S.BadSecurityModeInsufficient)
         if not self._is_admin(CALLER.get()):
             return _result(_S.BadUserAccessDenied)
@@ -194,7 +194,7 @@ class PushMethods:
     ) -> list[ua.Variant]:
         _require_group(group, kind)
         other = self._transaction
-        if other is not None and other.session is not session and not other.session.is_closed():
+        if other is not None and other.session is not session and not other.session.is_closed:
             raise ServiceError(_S.BadTransactionPending)
         if key_format not in {"", "PEM"}:
             raise ServiceError(_S.BadNotSupported)
@@ -244,7 +244,7 @@ class PushMethods:
 
     def _open_transaction(self, session: ServerSession) -> _Transaction:
         transaction = self._transaction
-        if transaction is None or transaction.session.is_closed():
+        if transaction is None or transaction.session.is_closed:
             raise ServiceError(_S.BadNothingToDo)
         if transaction.session is not session:
             raise ServiceError(_S.BadSessionIdInvalid)
@@ -298,7 +298,7 @@ def _method_ids(groups: Iterable[ua.NodeId]) -> Iterator[tuple[tuple[ua.NodeId, 
 
 
 def _is_closed(session: object) -> bool:
-    return isinstance(session, ServerSession) and session.is_closed()
+    return isinstance(session, ServerSession) and session.is_closed
 
 
 def _require_group(group: ua.NodeId, kind: ua.NodeId) -> None:

@@ -41,7 +41,7 @@ class RedundantServers:
 
     async def show(self, peers: Mapping[str, str]) -> None:
         """Show the other servers: their addresses by their application URIs."""
-        self._core.show_servers(_registered(uri, url) for uri, url in peers.items())
+        self._core.other_servers = [_description(uri, url) for uri, url in peers.items()]
         name, type_id = _SET if peers else _ALONE
         node = self._core.aspace[_REDUNDANCY]
         shown = ua.LocalizedText(name.Name)
@@ -85,14 +85,13 @@ class RedundantServers:
         (await self._core.aspace.write_attribute_value(node, ua.AttributeIds.Value, written)).check()
 
 
-def _registered(uri: str, url: str) -> ua.RegisteredServer:
-    return ua.RegisteredServer(
-        ServerUri=uri,
+def _description(uri: str, url: str) -> ua.ApplicationDescription:
+    return ua.ApplicationDescription(
+        ApplicationUri=uri,
         ProductUri=PRODUCT_URI,
-        ServerNames=[ua.LocalizedText(uri)],
-        ServerType=ua.ApplicationType.Server,
+        ApplicationName=ua.LocalizedText(uri),
+        ApplicationType=ua.ApplicationType.Server,
         DiscoveryUrls=[url],
-        IsOnline=True,
     )
 
 

@@ -7,7 +7,7 @@ limits, channels, logins and checks.
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 import structlog
@@ -36,8 +36,8 @@ def reverse_hello(server_uri: str, endpoint_url: str) -> bytes:
 class DialedConnection(ClientConnection):
     """One connection to a client that listens."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, listener: TcpListener) -> None:
+        super().__init__(listener)
         self._changed = asyncio.Event()
         self._is_open = False
         self._is_lost = False
@@ -61,22 +61,22 @@ class DialedConnection(ClientConnection):
         """Process the bytes of the client; it refuses with an Error message instead of its Hello."""
         if data.startswith(b"ERRF") and not self._is_open:
             self.refusal = _reason(data)
-            if self.transport is not None:
-                self.transport.abort()
+            self.transport.abort()
             return
         super().data_received(data)
 
-    def connection_lost(self, ex: BaseException | None) -> None:
+    def connection_lost(self, exc: BaseException | None) -> None:
         """Report the end of the connection."""
-        super().connection_lost(ex)
+        super().connection_lost(exc)
         self._is_lost = True
         self._changed.set()
         if self._on_lost is not None:
             self._on_lost()
 
-    async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:
-        continues = await super()._process_one_msg(header, buf)
-        if not self._is_open and self.processor is not None and self.processor.channel.is_open():
+    async def answer(self, header: ua.Header, chunk: Buffer) -> bool:
+        """Answer one chunk; note that the client has opened its channel."""
+        continues = await super().answer(header, chunk)
+        if not self._is_open and self.processor.channel.is_open:
             self._is_open = True
             self._changed.set()
         return continues
@@ -87,10 +87,10 @@ async def dial(listener: TcpListener, greeting: bytes, host: str, port: int) -> 
 
     Raises OSError, and Unavailable while all places for connections are taken.
     """
-    if len(listener.clients) >= listener.iserver.max_connections:
+    if not listener.has_room:
         raise Unavailable("all connections are in use", "Raise [opcua] max_connections.")
     loop = asyncio.get_running_loop()
-    transport, connection = await loop.create_connection(lambda: listener.connection(DialedConnection), host, port)
+    transport, connection = await loop.create_connection(lambda: DialedConnection(listener), host, port)
     transport.write(greeting)
     return connection
 

@@ -172,7 +172,7 @@ async def test_reverse_connection_reaches_a_client_that_starts_later(wait_until:
 async def test_silent_listener_is_disconnected_and_connected_again() -> None:
     port = free_port()
     async with listening(port) as listener, connecting(port) as server:
-        server.listener.iserver.max_pending_activation_seconds = 0.1
+        server.listener.activation_s = 0.1
         (await listener.next()).writer.transport.abort()
         await (await listener.next()).is_ended()
         await listener.next()
