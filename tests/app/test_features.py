@@ -77,7 +77,8 @@ def test_every_location_that_a_feature_names_exists() -> None:
 PLACES = {
     "settings": {"settings"},
     "equipment": {"equipment"},
-    "phases": {"service", "operations", "equipment", "calls"},
+    # The last is what a gateway without an archive imports of it.
+    "phases": {"service", "operations", "equipment", "calls", "withdrawal"},
     "opcua": {"opcua"},
     "page": {"page"},
     "checks": {"checks"},
