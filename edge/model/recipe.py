@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from edge.foundation.text import Text, as_text, join_texts
 from edge.model.localized_text import AuthorText, read_author_text
 
 RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
@@ -28,7 +29,7 @@ def is_recipe_schema(dataschema: str | None) -> bool:
 # Far beyond any job, and small enough that every sum of milliseconds stays an exact integer.
 MAX_SECONDS: Final = 1_000_000_000
 
-Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+NonEmpty: TypeAlias = Annotated[str, Meta(min_length=1)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 
 
@@ -79,7 +80,7 @@ OptionalText: TypeAlias = AuthorText | UnsetType
 """A title or a description for people; it never changes what a recipe does."""
 
 
-Locks: TypeAlias = Annotated[tuple[Text, ...], Meta(max_length=20)]
+Locks: TypeAlias = Annotated[tuple[NonEmpty, ...], Meta(max_length=20)]
 """Names of things that one job at a time may use."""
 
 
@@ -90,7 +91,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     Without a `title` people read its name as words.
     """
 
-    name: Text
+    name: NonEmpty
     initial: bool = False
     interventions: Interventions = UNSET
     lock: Locks = ()
@@ -102,9 +103,9 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A transition between steps or branches; the lower priority number wins, ties go by list order."""
 
-    source: Text
-    target: Text
-    condition: Text
+    source: NonEmpty
+    target: NonEmpty
+    condition: NonEmpty
     priority: int = 0
     title: OptionalText = UNSET
     description: OptionalText = UNSET
@@ -116,11 +117,11 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     `interventions`: `retry` and `skip`.
     """
 
-    name: Text
-    step: Text
+    name: NonEmpty
+    step: NonEmpty
     qualifier: Qualifier
     interaction: Interaction
-    type_id: Text
+    type_id: NonEmpty
     timeout_seconds: Seconds = 0
     parameters: dict[str, Any] = {}
     duration_seconds: Seconds = 0
@@ -132,7 +133,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A branch; each path is a sequence of step or branch names. Its locks are locks of all its steps."""
 
-    name: Text
+    name: NonEmpty
     type: BranchType
     branches: tuple[tuple[str, ...], ...]
     lock: Locks = ()
@@ -155,7 +156,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     actions: tuple[Action, ...] = ()
     branches: tuple[Branch, ...] = ()
     interventions: tuple[Intervention, ...] = ()
-    verdict: Text | UnsetType = UNSET
+    verdict: NonEmpty | UnsetType = UNSET
     title: OptionalText = UNSET
     description: OptionalText = UNSET
 
@@ -165,7 +166,11 @@ UNREADABLE: Final = "unreadable"
 
 
 class _InvalidValue(Exception):
-    """A value of another form; the message names the expected form."""
+    """A value of another form; `text` names the expected form."""
+
+    def __init__(self, text: str | Text) -> None:
+        super().__init__(str(text))
+        self.text = as_text(text)
 
 
 def _text(value: object) -> str:
@@ -191,7 +196,7 @@ def _seconds(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _InvalidValue("must be a number of seconds")
     if not math.isfinite(value) or not 0 <= value <= MAX_SECONDS:
-        raise _InvalidValue(f"must be between 0 and {MAX_SECONDS} seconds")
+        raise _InvalidValue(Text.of("must be between 0 and {most} seconds", most=MAX_SECONDS))
     return value
 
 
@@ -220,7 +225,7 @@ def _locks(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         raise _InvalidValue("must be a list of names")
     if len(set(value)) != len(value) or len(value) > _MAX_LOCKS:
-        raise _InvalidValue(f"must name each lock once, and {_MAX_LOCKS} at most")
+        raise _InvalidValue(Text.of("must name each lock once, and {most} at most", most=_MAX_LOCKS))
     return tuple(value)
 
 
@@ -232,7 +237,9 @@ def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
 
     def read(value: object) -> StrEnum:
         if not isinstance(value, str) or value not in str_enums:
-            raise _InvalidValue(f"must be one of {', '.join(str_enums)}, not {value!r}")
+            raise _InvalidValue(
+                Text.of("must be one of {choices}, not {given}", choices=", ".join(str_enums), given=repr(value))
+            )
         return str_enums[value]
 
     return read
@@ -243,7 +250,7 @@ def _interventions(*allowed: Intervention) -> Callable[[object], tuple[Intervent
 
     def read(value: object) -> tuple[Intervention, ...]:
         if not isinstance(value, list) or not all(item in allowed for item in value) or len(set(value)) != len(value):
-            raise _InvalidValue(f"must be a list of {words}, each once")
+            raise _InvalidValue(Text.of("must be a list of {words}, each once", words=words))
         return tuple(map(Intervention, value))
 
     return read
@@ -314,49 +321,56 @@ def _pascal(key: str) -> str:
     return "".join(word.capitalize() for word in key.split("_"))
 
 
-def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: list[str]) -> dict[str, Any]:
+def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: list[Text]) -> dict[str, Any]:
     """Return the known keys of an object in snake_case; report unknown and repeated keys."""
     spelling = {_pascal(key): key for key in known} | {key: key for key in known}
     found: dict[str, Any] = {}
     for key, value in data.items():
         name = spelling.get(key)
         if name is None:
-            faults.append(f"{place}unknown key {key!r}{_meant(key, spelling)}")
+            faults.append(_placed(place, _unknown_key(key, spelling)))
         elif name in found:
-            faults.append(f"{place}key {name!r} is given twice")
+            faults.append(_placed(place, Text.of("key {name!r} is given twice", name=name)))
         else:
             found[name] = value
     return found
 
 
-def _meant(key: str, spelling: Iterable[str]) -> str:
-    """Return what an author may have meant by an unknown key, in the spelling of the key."""
+def _placed(place: str, fault: str | Text) -> Text:
+    """Return a fault with its place; the fault alone where the place is the recipe."""
+    return join_texts(": ", (place, fault)) if place else as_text(fault)
+
+
+def _unknown_key(key: str, spelling: Iterable[str]) -> Text:
+    """Return the fault of an unknown key, with what its author may have meant, in the spelling of the key."""
     close = difflib.get_close_matches(key, list(spelling), 1)
-    return f"; did you mean {close[0]}?" if close else ""
+    if close:
+        return Text.of("unknown key {key!r}; did you mean {near}?", key=key, near=close[0])
+    return Text.of("unknown key {key!r}", key=key)
 
 
 def _read_item(
-    place: str, data: object, kind: type[msgspec.Struct], keys: dict[str, _FieldRule], faults: list[str]
+    place: str, data: object, kind: type[msgspec.Struct], keys: dict[str, _FieldRule], faults: list[Text]
 ) -> Any | None:
     """Read one step, transition, action or branch; None when an invalid value has no placeholder."""
     if not isinstance(data, dict):
-        faults.append(f"{place}: must be an object")
+        faults.append(_placed(place, "must be an object"))
         return None
     place += _item_label(data)
-    given = _canonical(f"{place}: ", data, keys, faults)
+    given = _canonical(place, data, keys, faults)
     values: dict[str, Any] = {}
     usable = True
     for name, key in keys.items():
         if name not in given:
             if not key.required:
                 continue
-            faults.append(f"{place}: missing key {name!r}")
+            faults.append(_placed(place, Text.of("missing key {name!r}", name=name)))
         else:
             try:
                 values[name] = key.read(given[name])
                 continue
             except _InvalidValue as invalid:
-                faults.append(f"{place}: {name!r} {invalid}")
+                faults.append(_placed(place, join_texts(" ", (repr(name), invalid.text))))
         values[name] = key.placeholder
         usable = usable and key.placeholder is not None
     return kind(**values) if usable else None
@@ -370,15 +384,15 @@ def _item_label(data: dict[str, Any]) -> str:
     return f" ({source} → {target})" if isinstance(source, str) and isinstance(target, str) else ""
 
 
-def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
+def parse_recipe(data: object) -> tuple[Recipe | None, tuple[Text, ...]]:
     """Read a recipe from decoded JSON; return it with every fault of its form, each with its place.
 
     Keys may be snake_case or PascalCase. The recipe is returned despite faults when the rest of it can be
     checked for faults of meaning too; it is valid only when there are no faults.
     """
     if not isinstance(data, dict):
-        return None, ("a recipe must be an object with steps, transitions, actions and branches",)
-    faults: list[str] = []
+        return None, (Text("a recipe must be an object with steps, transitions, actions and branches"),)
+    faults: list[Text] = []
     given = _canonical("", data, {**_LISTS, **_OF_RECIPE}, faults)
     lists: dict[str, Any] = {}
     for name, rule in _OF_RECIPE.items():
@@ -387,15 +401,15 @@ def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
         try:
             lists[name] = rule.read(given[name])
         except _InvalidValue as invalid:
-            faults.append(f"{name!r} {invalid}")
+            faults.append(join_texts(" ", (repr(name), invalid.text)))
     usable = True
     if "steps" not in given:
-        faults.append("missing key 'steps'")
+        faults.append(Text.of("missing key {name!r}", name="steps"))
         usable = False
     for name, (kind, keys) in _LISTS.items():
         items = given.get(name, [])
         if not isinstance(items, list):
-            faults.append(f"{name!r} must be a list")
+            faults.append(Text.of("{name!r} must be a list", name=name))
             usable = False
             continue
         read = [_read_item(f"{name}[{n}]", item, kind, keys, faults) for n, item in enumerate(items)]

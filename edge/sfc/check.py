@@ -10,55 +10,65 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from edge.foundation.text import Text, join_texts
 from edge.model.recipe import Action, Branch, BranchType, Interaction, Qualifier, Recipe, Step
 from edge.sfc.net import QUALIFIER_RULES, NetTransition
 from edge.sfc.structure import MAX_NESTING, Structure
 
 
-def shape_faults(recipe: Recipe) -> list[str]:
+def shape_faults(recipe: Recipe) -> list[Text]:
     """Return the faults of names, nesting and the ends of transitions: these faults make the meaning ambiguous."""
     return [*_name_faults(recipe), *_path_faults(recipe), *_end_faults(recipe)]
 
 
-def part_faults(recipe: Recipe) -> list[str]:
+def part_faults(recipe: Recipe) -> list[Text]:
     """Return the faults of single steps and actions, which do not prevent the search for others."""
     return [*_initial_faults(recipe), *_action_faults(recipe)]
 
 
-def _name_faults(recipe: Recipe) -> Iterator[str]:
+def _name_faults(recipe: Recipe) -> Iterator[Text]:
     names = Counter([step.name for step in recipe.steps] + [branch.name for branch in recipe.branches])
     for name, times in names.items():
         if times > 1:
-            yield f"the name {name!r} names {times} steps or branches"
+            yield Text.of("the name {name!r} names {times} steps or branches", name=name, times=times)
 
 
-def _initial_faults(recipe: Recipe) -> Iterator[str]:
+def _initial_faults(recipe: Recipe) -> Iterator[Text]:
     initial = [step.name for step in recipe.steps if step.initial]
     if len(initial) != 1:
-        found = f"{len(initial)}: {', '.join(initial)}" if initial else "none"
-        yield f"exactly one step must be initial, not {found}"
+        if initial:
+            yield Text.of(
+                "exactly one step must be initial, not {count}: {names}", count=len(initial), names=", ".join(initial)
+            )
+        else:
+            yield Text("exactly one step must be initial, not none")
 
 
-def _path_faults(recipe: Recipe) -> Iterator[str]:
+def _path_faults(recipe: Recipe) -> Iterator[Text]:
     known = _names(recipe)
     places: dict[str, list[str]] = {}
     for branch in recipe.branches:
         if not branch.branches:
-            yield f"branch {branch.name!r} has no path"
+            yield Text.of("branch {branch!r} has no path", branch=branch.name)
         for number, path in enumerate(branch.branches):
             if not path:
-                yield f"branch {branch.name!r}: path {number} is empty"
+                yield Text.of("branch {branch!r}: path {number} is empty", branch=branch.name, number=number)
             for name in path:
                 places.setdefault(name, []).append(f"{branch.name}[{number}]")
                 if name not in known:
-                    yield f"branch {branch.name!r}: path {number} names the unknown step or branch {name!r}"
+                    yield Text.of(
+                        "branch {branch!r}: path {number} names the unknown step or branch {name!r}",
+                        branch=branch.name,
+                        number=number,
+                        name=name,
+                    )
     for name, where in places.items():
         if len(where) > 1:
-            yield f"{name!r} stands in more than one path: {', '.join(where)}"
+            yield Text.of("{name!r} stands in more than one path: {where}", name=name, where=", ".join(where))
     yield from _nesting_faults(recipe)
 
 
-def _nesting_faults(recipe: Recipe) -> Iterator[str]:
+def _nesting_faults(recipe: Recipe) -> Iterator[Text]:
     """Yield cycles and excessive depth; walks outwards from each branch, so that any depth can be checked."""
     parent = {name: branch.name for branch in recipe.branches for path in branch.branches for name in path}
     reported: set[str] = set()
@@ -68,81 +78,115 @@ def _nesting_faults(recipe: Recipe) -> Iterator[str]:
             seen.append(outer)
         if outer == branch.name and not reported.intersection(seen):
             reported.update(seen)
-            yield f"branch {branch.name!r} contains itself: {' in '.join([*seen, branch.name])}"
+            yield Text.of(
+                "branch {branch!r} contains itself: {nested}", branch=branch.name, nested=_nested([*seen, branch.name])
+            )
         elif len(seen) > MAX_NESTING and not reported:
             reported.update(seen)
-            yield f"branch {branch.name!r} is nested deeper than {MAX_NESTING}"
+            yield Text.of(
+                "branch {branch!r} is nested deeper than {max_nesting}", branch=branch.name, max_nesting=MAX_NESTING
+            )
 
 
 def _names(recipe: Recipe) -> set[str]:
     return {step.name for step in recipe.steps} | {branch.name for branch in recipe.branches}
 
 
-def _end_faults(recipe: Recipe) -> Iterator[str]:
+def _end_faults(recipe: Recipe) -> Iterator[Text]:
     known = _names(recipe)
     for number, transition in enumerate(recipe.transitions):
-        for end in ("source", "target"):
-            name = getattr(transition, end)
-            if name not in known:
-                yield (
-                    f"transitions[{number}] ({transition.source} → {transition.target}): "
-                    f"unknown {end} {name!r}, no step or branch has this name"
-                )
+        faults = []
+        if (name := transition.source) not in known:
+            faults.append(Text.of("unknown source {name!r}, no step or branch has this name", name=name))
+        if (name := transition.target) not in known:
+            faults.append(Text.of("unknown target {name!r}, no step or branch has this name", name=name))
+        yield from (join_texts(": ", (_place_of(recipe, number), fault)) for fault in faults)
 
 
 def _place(number: int, action: Action) -> str:
     return f"actions[{number}] ({action.name}, {action.qualifier} in {action.step})"
 
 
-def _action_faults(recipe: Recipe) -> Iterator[str]:
+def _action_faults(recipe: Recipe) -> Iterator[Text]:
     steps = {step.name for step in recipe.steps}
     stored = {action.name for action in recipe.actions if QUALIFIER_RULES[action.qualifier].stored}
     timed = Counter(action.name for action in recipe.actions if QUALIFIER_RULES[action.qualifier].timed)
     for number, action in enumerate(recipe.actions):
         place, rule = _place(number, action), QUALIFIER_RULES[action.qualifier]
         if action.step not in steps:
-            yield f"{place}: unknown step {action.step!r}"
+            yield Text.of("{place}: unknown step {step!r}", place=place, step=action.step)
         if rule.timed and not action.duration_seconds > 0:
-            yield f"{place}: qualifier {action.qualifier} needs a duration_seconds above 0"
+            yield Text.of(
+                "{place}: qualifier {qualifier} needs a duration_seconds above 0",
+                place=place,
+                qualifier=action.qualifier,
+            )
         if rule.resets and action.name not in stored:
-            yield f"{place}: nothing to reset, no S, SD, DS or SL of action {action.name!r}"
+            yield Text.of(
+                "{place}: nothing to reset, no S, SD, DS or SL of action {action!r}", place=place, action=action.name
+            )
         if action.qualifier is Qualifier.P0 and action.interaction is Interaction.PULL_EVENT:
-            yield f"{place}: P0 cannot wait for an event (pull_event), its step is left already"
+            yield Text.of("{place}: P0 cannot wait for an event (pull_event), its step is left already", place=place)
     for name, times in timed.items():
         if times > 1:
-            yield f"action {name!r} has {times} timed qualifiers; an action may have one"
+            yield Text.of(
+                "action {name!r} has {times} timed qualifiers; an action may have one", name=name, times=times
+            )
 
 
-def safety_faults(structure: Structure) -> Iterator[str]:
+def safety_faults(structure: Structure) -> Iterator[Text]:
     """Yield transitions that would lose or multiply activity, and an initial step inside a simultaneous path."""
     recipe = structure.recipe
     for step in recipe.steps:
         if step.initial and (chain := structure.chain(step.name)):
-            yield f"the initial step {step.name!r} stands inside the simultaneous branch {chain[-1][0]!r}"
+            yield Text.of(
+                "the initial step {step!r} stands inside the simultaneous branch {chain!r}",
+                step=step.name,
+                chain=chain[-1][0],
+            )
     for number, transition in enumerate(recipe.transitions):
         if structure.is_entry(number):
             continue
         source, target = structure.chain(transition.source), structure.chain(transition.target)
         if source != target:
             yield (
-                f"transitions[{number}] ({transition.source} → {transition.target}): unsafe, "
-                f"{transition.source} is {_where(source)} and {transition.target} is {_where(target)}"
+                Text.of(
+                    "transitions[{number}] ({source} → {target}): unsafe, {source} is {where} and {target} is {place}",
+                    number=number,
+                    source=transition.source,
+                    target=transition.target,
+                    where=_where(source),
+                    place=_where(target),
+                )
             )
 
 
-def _where(chain: Sequence[tuple[str, int]]) -> str:
+def _where(chain: Sequence[tuple[str, int]]) -> Text:
     if not chain:
-        return "outside all simultaneous branches"
-    return "in " + " in ".join(f"path {number} of {name}" for name, number in reversed(chain))
+        return Text("outside all simultaneous branches")
+    paths = [Text.of("in path {number} of {name}", number=number, name=name) for name, number in reversed(chain)]
+    return join_texts(" ", paths)
 
 
-def evolution_faults(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
+def _nested(names: Sequence[str]) -> str | Text:
+    """Return names of branches, the inner one first."""
+    nested: str | Text = names[0]
+    for name in names[1:]:
+        nested = Text.of("{before} in {name}", before=nested, name=name)
+    return nested
+
+
+def evolution_faults(structure: Structure, transitions: Sequence[NetTransition]) -> list[Text]:
     """Return the faults of evolution: unreachable steps, paths without end, loops without time."""
     recipe = structure.recipe
     initial = [step.name for step in recipe.steps if step.initial]
     reached = _reachable(set(initial), transitions)
     faults = [
-        f"step {step.name!r} cannot be reached from the initial step {', '.join(map(repr, initial))}"
+        Text.of(
+            "step {step!r} cannot be reached from the initial step {initial}",
+            step=step.name,
+            initial=", ".join(map(repr, initial)),
+        )
         for step in recipe.steps
         if initial and step.name not in reached
     ]
@@ -171,7 +215,7 @@ def _reachable(start: AbstractSet[str], transitions: Sequence[NetTransition]) ->
     return reached
 
 
-def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[str]:
+def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[Text]:
     """Yield steps of a simultaneous path from which its end cannot be reached: the branch would never converge.
 
     A transition that is never true, or comes after an `always`, leads nowhere.
@@ -188,7 +232,12 @@ def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition])
             ending = {step for way in structure.ways_out(path[-1]) for step in way}
             found = _backwards(ending, before, inside)
             for step in sorted(inside - found):
-                yield f"branch {branch.name!r}: the end of path {number} cannot be reached from step {step!r}"
+                yield Text.of(
+                    "branch {branch!r}: the end of path {number} cannot be reached from step {step!r}",
+                    branch=branch.name,
+                    number=number,
+                    step=step,
+                )
 
 
 def _backwards(start: set[str], before: Mapping[str, AbstractSet[str]], inside: AbstractSet[str]) -> set[str]:
@@ -200,7 +249,7 @@ def _backwards(start: set[str], before: Mapping[str, AbstractSet[str]], inside: 
     return found
 
 
-def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> Iterator[str]:
+def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> Iterator[Text]:
     """Yield loops that would run without end and without time.
 
     Only transitions that clear at once whenever they are enabled can make one.
@@ -210,7 +259,10 @@ def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> It
         transition for transition in transitions if transition.always and not busy.intersection(transition.sources)
     ]
     for loop in _loops(_feeding_itself(at_once)):
-        yield f"livelock: {' → '.join(loop)}: a loop of steps without actions over conditions that are always true"
+        yield Text.of(
+            "livelock: {loop}: a loop of steps without actions over conditions that are always true",
+            loop=" → ".join(loop),
+        )
 
 
 def _feeding_itself(transitions: Sequence[NetTransition]) -> list[NetTransition]:
@@ -263,11 +315,14 @@ def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransitio
                 constant.setdefault(source, []).append(transition)
 
 
-def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
+def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> list[Text]:
     """Return the warnings: constructs that are allowed but probably not intended."""
     recipe = structure.recipe
     found = [
-        f"{_place_of(recipe, number)} never counts: what leads to this path names its first element, not the branch"
+        Text.of(
+            "{place} never counts: what leads to this path names its first element, not the branch",
+            place=_place_of(recipe, number),
+        )
         for number in structure.unused_entries
     ]
     found += [_shadow_text(better, hidden) for better, hidden in shadows(transitions)]
@@ -277,24 +332,33 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
         for action in recipe.actions
         if QUALIFIER_RULES[action.qualifier].stored and not QUALIFIER_RULES[action.qualifier].ends
     }
-    found += [f"action {name!r} is set and never reset: it stays set after the job" for name in sorted(keeps - reset)]
+    found += [
+        Text.of("action {name!r} is set and never reset: it stays set after the job", name=name)
+        for name in sorted(keeps - reset)
+    ]
     sources = {source for transition in transitions for source in transition.sources}
     terminal = {step.name for step in recipe.steps} - sources
     if not terminal:
-        found.append("no terminal step: every step has an outgoing transition, the job never completes")
+        found.append(Text("no terminal step: every step has an outgoing transition, the job never completes"))
     found += [
-        f"{_place(number, action)} is never sent: nothing leaves this step"
+        Text.of("{place} is never sent: nothing leaves this step", place=_place(number, action))
         for number, action in enumerate(recipe.actions)
         if action.qualifier is Qualifier.P0 and action.step in terminal
     ]
     return list(dict.fromkeys(found))
 
 
-def _shadow_text(better: NetTransition, hidden: NetTransition) -> str:
+def _shadow_text(better: NetTransition, hidden: NetTransition) -> Text:
     if better.place != hidden.place:
-        return f"{hidden.place} never clears: {better.place} is always true and comes first"
-    ways = (", ".join(transition.targets) for transition in (hidden, better))
-    return "{} never leads to {}: the way to {} is always open and comes first".format(hidden.place, *ways)
+        return Text.of(
+            "{place} never clears: {better} is always true and comes first", place=hidden.place, better=better.place
+        )
+    return Text.of(
+        "{place} never leads to {targets}: the way to {others} is always open and comes first",
+        place=hidden.place,
+        targets=", ".join(hidden.targets),
+        others=", ".join(better.targets),
+    )
 
 
 def _place_of(recipe: Recipe, number: int) -> str:
@@ -320,13 +384,13 @@ def timeouts_by_step(structure: Structure) -> dict[str, float]:
     return found
 
 
-def lock_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[str]:
+def lock_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[Text]:
     """Yield transitions that acquire a lock while the job may hold one that comes after it, and useless timeouts."""
     recipe = structure.recipe
     parts: list[Step | Branch] = [*recipe.steps, *recipe.branches]
     for part in parts:
         if part.lock_timeout_seconds and not part.lock:
-            yield f"{part.name!r}: lock_timeout_seconds without a lock"
+            yield Text.of("{part!r}: lock_timeout_seconds without a lock", part=part.name)
     needed = needed_by_step(structure)
     if not any(needed.values()):
         return
@@ -341,12 +405,18 @@ def lock_faults(structure: Structure, transitions: Sequence[NetTransition]) -> I
         if late:
             before, lock = late[0]
             yield (
-                f"{transition.place}: acquires lock {lock!r} while the job may hold {before!r}; locks are acquired in "
-                f"alphabetical order: acquire {lock!r} together with {before!r}, or leave the steps of {before!r} first"
+                Text.of(
+                    "{place}: acquires lock {lock!r} while the job may hold {before!r}; locks are acquired in "
+                    "alphabetical order: acquire {lock!r} together with {before!r}, or leave the steps of {before!r} "
+                    "first",
+                    place=transition.place,
+                    lock=lock,
+                    before=before,
+                )
             )
 
 
-def lock_warnings(structure: Structure) -> Iterator[str]:
+def lock_warnings(structure: Structure) -> Iterator[Text]:
     """Yield the stored actions that continue after a lock of their step is released."""
     needed = needed_by_step(structure)
     resets: dict[str, list[Action]] = {}
@@ -358,8 +428,13 @@ def lock_warnings(structure: Structure) -> Iterator[str]:
         ends = resets.get(action.name, ())
         if rule.stored and locks and not any(locks <= needed[end.step] for end in ends):
             yield (
-                f"action {action.name!r} of step {action.step!r} continues after the step: "
-                f"lock {', '.join(map(repr, sorted(locks)))} is released before its reset"
+                Text.of(
+                    "action {action!r} of step {step!r} continues after the step: lock {locks} is released before its "
+                    "reset",
+                    action=action.name,
+                    step=action.step,
+                    locks=", ".join(map(repr, sorted(locks))),
+                )
             )
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from edge.expression.compiler import Expression
 from edge.expression.syntax import ExpressionSyntaxError
+from edge.foundation.text import Text, as_text, join_texts
 from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Recipe, Step, parse_recipe
 from edge.sfc.check import (
     evolution_faults,
@@ -33,10 +34,15 @@ from edge.sfc.structure import Structure, TooManyWaysError
 class RejectedRecipe(Struct, frozen=True):
     """An invalid recipe with all its faults."""
 
-    faults: tuple[str, ...]
+    texts: tuple[Text, ...]
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Return the faults in English."""
+        return tuple(map(str, self.texts))
 
 
-RecipeCheck: TypeAlias = Callable[[Recipe], Iterable[str]]
+RecipeCheck: TypeAlias = Callable[[Recipe], Iterable[str | Text]]
 """Returns the faults that a kind of equipment finds in a recipe, such as those of its parameters."""
 
 
@@ -51,7 +57,7 @@ def compile_recipe(
     actions = _actions(recipe)
     conditions = _condition_faults(recipe, actions)
     faults = [*form, *shape, *part_faults(recipe), *conditions.values()]
-    faults += [fault for check in checks for fault in check(recipe)]
+    faults += [as_text(fault) for check in checks for fault in check(recipe)]
     if shape:
         return RejectedRecipe(tuple(faults))
     structure = Structure(_with_placeholders(recipe, conditions))
@@ -59,19 +65,19 @@ def compile_recipe(
     try:
         transitions = _transitions(structure, actions, identifiers)
     except TooManyWaysError as error:
-        faults.append(f"{error}: its selections multiply to more ways than can be followed")
+        faults.append(Text.of("{reason}: its selections multiply to more ways than can be followed", reason=error))
         return RejectedRecipe(tuple(faults))
     faults += evolution_faults(structure, transitions)
     faults += lock_faults(structure, transitions)
     verdict = _verdict(recipe, actions, identifiers)
-    if isinstance(verdict, str):
+    if isinstance(verdict, Text):
         faults.append(verdict)
-    if faults or isinstance(verdict, str):
+    if faults or isinstance(verdict, Text):
         return RejectedRecipe(tuple(faults))
     return replace(_net(structure, actions, transitions), verdict=verdict)
 
 
-def _verdict(recipe: Recipe, actions: tuple[NetAction, ...], identifiers: Identifiers) -> Expression | str | None:
+def _verdict(recipe: Recipe, actions: tuple[NetAction, ...], identifiers: Identifiers) -> Expression | Text | None:
     """Return the compiled verdict, or its fault; None for a recipe without one."""
     if recipe.verdict is msgspec.UNSET:
         return None
@@ -79,7 +85,7 @@ def _verdict(recipe: Recipe, actions: tuple[NetAction, ...], identifiers: Identi
     try:
         return compile_verdict(recipe.verdict, names)
     except ExpressionSyntaxError as error:
-        return f"verdict {recipe.verdict[:80]!r}: {error}"
+        return Text.of("verdict {verdict!r}: {reason}", verdict=recipe.verdict[:80], reason=error)
 
 
 def _milliseconds(seconds: float) -> int:
@@ -127,7 +133,7 @@ def _keys_by_name(actions: Iterable[NetAction]) -> dict[str, tuple[AssociationKe
     return {name: tuple(keys) for name, keys in found.items()}
 
 
-def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[int, str]:
+def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[int, Text]:
     """Return the fault of each transition whose condition is refused."""
     names = Names(frozenset(step.name for step in recipe.steps), _keys_by_name(actions), {})
     found = {}
@@ -135,10 +141,9 @@ def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[in
         try:
             compile_condition(transition.condition, names)
         except ExpressionSyntaxError as error:
-            found[number] = (
-                f"transitions[{number}] ({transition.source} → {transition.target}): "
-                f"condition {transition.condition[:80]!r}: {error}"
-            )
+            fault = Text.of("condition {condition!r}: {reason}", condition=transition.condition[:80], reason=error)
+            place = f"transitions[{number}] ({transition.source} → {transition.target})"
+            found[number] = join_texts(": ", (place, fault))
     return found
 
 
@@ -225,7 +230,7 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
     return Net(
         recipe=recipe,
         source=msgspec.json.encode(recipe).decode(),
-        warnings=(*warnings_of(structure, transitions), *lock_warnings(structure)),
+        warning_texts=(*warnings_of(structure, transitions), *lock_warnings(structure)),
         initial=initial,
         entry=NetTransition(-1, (), (initial,), (), (), "the start", locks[initial]),
         steps={

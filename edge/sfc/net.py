@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from edge.expression.compiler import Expression
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention, Qualifier, Recipe
 from edge.sfc.condition import Condition
 from edge.sfc.identifiers import AssociationKey
@@ -158,7 +159,7 @@ class Net(Struct, frozen=True):
 
     recipe: Recipe
     source: str
-    warnings: tuple[str, ...]
+    warning_texts: tuple[Text, ...]
     initial: str
     entry: NetTransition
     """The beginning of the run: no source, and the initial step as its target."""
@@ -189,6 +190,11 @@ class Net(Struct, frozen=True):
     """The mirrored sets that its conditions ask for."""
     verdict: Expression | None = None
     """What the recipe says about its result; None: the last attempts of its actions say it."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what is allowed but probably not intended, in English."""
+        return tuple(map(str, self.warning_texts))
 
 
 def request_of(net: Net, run: Run, phase: Phase, association: Association, step: str) -> CommandRequest:

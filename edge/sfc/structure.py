@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from edge.foundation.text import Text, as_text
 from edge.model.recipe import Branch, BranchType, Recipe
 
 MAX_WAYS: Final = 1000
@@ -21,7 +22,11 @@ MAX_NESTING: Final = 32
 
 
 class TooManyWaysError(Exception):
-    """Too many combinations of selections in a branch or transition; the error holds its place."""
+    """Too many combinations of selections in a branch or transition; `text` is its place."""
+
+    def __init__(self, place: str | Text) -> None:
+        super().__init__(str(place))
+        self.text = as_text(place)
 
 
 class Way(Struct, frozen=True):
@@ -223,4 +228,4 @@ def _bound(branch: Branch, factors: list[list[Way]] | list[list[tuple[str, ...]]
     for factor in factors:
         ways *= len(factor)
     if ways > MAX_WAYS:
-        raise TooManyWaysError(f"branch {branch.name!r}")
+        raise TooManyWaysError(Text.of("branch {branch!r}", branch=branch.name))

@@ -16,7 +16,7 @@ from edge.access.locks import acquire, is_held_by, release
 from edge.foundation.errors import Defect
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.model.lock import LockClaim, LockKind
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
@@ -437,7 +437,7 @@ def net_of(recipe: str, compiler: Compiler = compiled) -> Net:
     net = compiler(recipe)
     if not isinstance(net, Net):
         raise Defect(
-            Text.of("a stored run has an unsound recipe: {faults}", faults="; ".join(net.faults)),
+            Text.of("a stored run has an unsound recipe: {faults}", faults=join_texts("; ", net.texts)),
             "Report this with the recipe.",
         )
     return net

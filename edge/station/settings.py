@@ -350,7 +350,7 @@ def faults_of_work_master(master: WorkMaster, checks: Sequence[RecipeCheck] = ()
     if is_recipe_schema(master.dataschema):
         compiled = compile_recipe(master.data, checks=checks)
         if isinstance(compiled, RejectedRecipe):
-            return (*faults, *(f"{master.id}: {fault}" for fault in compiled.faults))
+            return (*faults, *(Text.of("{master}: {fault}", master=master.id, fault=fault) for fault in compiled.texts))
         for warning in compiled.warnings:
             logger.warning("recipe", work_master=master.id, warning=warning)
     return faults

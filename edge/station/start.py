@@ -13,7 +13,7 @@ from edge.access.mode import ModeWatch
 from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.model.json_value import plain_value
@@ -134,7 +134,7 @@ class RecipeLookup:
             )
         net = self._compiler(msgspec.json.encode(master.data).decode())
         if isinstance(net, RejectedRecipe):
-            faults = "; ".join(net.faults)
+            faults = join_texts("; ", net.texts)
             return NoRecipe(
                 Text.of(
                     "the recipe of Work Master {work_master!r} is refused: {faults}",

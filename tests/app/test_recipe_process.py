@@ -16,6 +16,7 @@ from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.tools import check_apart
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import ENGLISH
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR
 
@@ -115,4 +116,4 @@ def pid_of(process: RecipeProcess) -> int:
 
 
 async def check(process: RecipeProcess, recipe: object, active: tuple[str, ...]) -> RecipeResult:
-    return await check_apart(process.ask, recipe, active)
+    return await check_apart(process.ask, recipe, active, ENGLISH)

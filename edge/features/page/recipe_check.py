@@ -16,6 +16,7 @@ from edge.app.features import recipe_checks
 from edge.app.recipe_process import serve
 from edge.drawing.draft_chart import draft_svg
 from edge.features.page.recipe_models import RecipeResult
+from edge.foundation.text import ENGLISH
 from edge.model.recipe import parse_recipe
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
@@ -27,21 +28,24 @@ class CheckRequest(Struct, frozen=True):
 
     recipe: Any
     active: tuple[str, ...] = ()
+    language: str = ENGLISH
 
 
-def check_recipe(data: Any, active: Sequence[str]) -> RecipeResult:
+def check_recipe(data: Any, active: Sequence[str], language: str = ENGLISH) -> RecipeResult:
     """Return the faults of a recipe, and its chart with marks at the active steps, else at the faulty ones."""
     net = compile_recipe(data, checks=recipe_checks())
-    faults = net.faults if isinstance(net, RejectedRecipe) else ()
-    warnings = () if isinstance(net, RejectedRecipe) else net.warnings
-    recipe = parse_recipe(data)[0] if isinstance(net, RejectedRecipe) else net.recipe
-    return RecipeResult(faults=faults, warnings=warnings, chart=draft_svg(recipe, faults, active) if recipe else "")
+    if isinstance(net, RejectedRecipe):
+        recipe = parse_recipe(data)[0]
+        faults = tuple(text.in_language(language) for text in net.texts)
+        return RecipeResult(faults=faults, warnings=(), chart=draft_svg(recipe, net.faults, active) if recipe else "")
+    warnings = tuple(text.in_language(language) for text in net.warning_texts)
+    return RecipeResult(faults=(), warnings=warnings, chart=draft_svg(net.recipe, (), active))
 
 
 def answer(request: bytes) -> bytes:
     """Return the result of a request, both encoded."""
     asked = msgspec.json.decode(request, type=CheckRequest)
-    return msgspec.json.encode(check_recipe(asked.recipe, asked.active))
+    return msgspec.json.encode(check_recipe(asked.recipe, asked.active, asked.language))
 
 
 if __name__ == "__main__":

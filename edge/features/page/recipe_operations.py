@@ -10,7 +10,7 @@ from edge.features.page.problems import refusal_of, refuse_unless_done, source_o
 from edge.features.page.recipe_models import ParameterLine, RecipeLine, RecipeList, SimulatedEvent, SimulationResult
 from edge.features.page.services import CheckRecipe, WebServices
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text
 from edge.model.isa95 import JobOrder, LocalizedText, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.json_value import plain_value
@@ -68,7 +68,7 @@ def _text(found: LocalizedText | None = None) -> str:
 async def recipe_chart(store: Store, scopes: Sequence[str], check: CheckRecipe, scope: str, id: str) -> str:
     """Return the chart of a Work Master as SVG. Raises Refused without a recipe that can be drawn."""
     work_master = await find_recipe(store, scopes, scope, id)
-    result = await check(work_master.data, ())
+    result = await check(work_master.data, (), ENGLISH)
     if not result.chart:
         raise Refused(
             "no_chart", Text.of("Work Master {id!r} has no recipe that can be drawn.", id=id), "Check its recipe."
@@ -108,11 +108,11 @@ async def _chart(services: WebServices, call: ApiCall) -> Svg:
 
 
 async def _check(services: WebServices, call: ApiCall) -> recipe_models.RecipeResult:
-    return await services.tools.check(call.body.recipe, call.body.active)
+    return await services.tools.check(call.body.recipe, call.body.active, call.caller.language)
 
 
 async def _simulate(services: WebServices, call: ApiCall) -> recipe_models.SimulationResult:
-    checked = await services.tools.check(call.body.recipe, ())
+    checked = await services.tools.check(call.body.recipe, (), call.caller.language)
     if checked.faults:
         raise Refused(
             "invalid_recipe",

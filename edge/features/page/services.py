@@ -23,7 +23,8 @@ from edge.station.job_call import CallAnswer
 from edge.station.jobs import JobService
 from edge.store.store_state import StoreState
 
-CheckRecipe: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[RecipeResult]]
+CheckRecipe: TypeAlias = Callable[[Any, Sequence[str], str], Awaitable[RecipeResult]]
+"""Returns the faults of a recipe in a language, and its chart with marks at the active steps."""
 """Returns the faults and the chart of a recipe, with marks at some active steps."""
 
 

@@ -91,9 +91,11 @@ def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMe
     )
 
 
-async def check_apart(ask: Callable[[bytes], Awaitable[bytes]], recipe: Any, active: Sequence[str]) -> RecipeResult:
+async def check_apart(
+    ask: Callable[[bytes], Awaitable[bytes]], recipe: Any, active: Sequence[str], language: str
+) -> RecipeResult:
     """Return the faults and the chart of a recipe, as another process finds them. Raises as `RecipeProcess.ask`."""
-    result = await ask(msgspec.json.encode(CheckRequest(recipe, tuple(active))))
+    result = await ask(msgspec.json.encode(CheckRequest(recipe, tuple(active), language)))
     return msgspec.json.decode(result, type=RecipeResult)
 
 

@@ -76,7 +76,7 @@ def edit(recipe: Recipe, change: Change) -> Recipe | EditRefused:
     return edited
 
 
-def _unreadable(recipe: Recipe) -> list[str]:
+def _unreadable(recipe: Recipe) -> list[Text]:
     """Return the faults with which a recipe has no clear meaning, or activity would be lost or doubled."""
     read, form = parse_recipe(msgspec.json.decode(msgspec.json.encode(recipe)))
     if read is None or form:

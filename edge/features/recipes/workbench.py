@@ -69,7 +69,7 @@ def view(text: str) -> DraftView:
     if isinstance(net, RejectedRecipe):
         recipe, _ = parse_recipe(data)
         chart = draft_svg(recipe, net.faults) if recipe else ""
-        return DraftView(text=text, recipe=data, problems=_placed(net.faults, text), warnings=(), chart=chart)
+        return DraftView(text=text, recipe=data, problems=_placed(net.texts, text), warnings=(), chart=chart)
     return DraftView(text=text, recipe=data, problems=(), warnings=net.warnings, chart=draft_svg(net.recipe, ()))
 
 
@@ -102,10 +102,12 @@ def checked(text: str, language: str) -> DraftCheck:
     data = seen.recipe
     net = compile_recipe(data, checks=recipe_checks())
     if isinstance(net, RejectedRecipe):
-        return DraftCheck(problems=_placed(net.faults, text))
+        return DraftCheck(problems=_placed(net.texts, text, language))
     result = check_net(net, result_members())
     findings = public_findings(result.findings, places_in(seen.text), language)
-    return DraftCheck(problems=(), warnings=net.warnings, findings=findings, bounded=not result.is_complete)
+    return DraftCheck(
+        problems=(), warnings=_stated(net.warning_texts, language), findings=findings, bounded=not result.is_complete
+    )
 
 
 def compared(old: str, new: str, language: str) -> RecipeComparison:
@@ -178,19 +180,23 @@ def _of_json(refused: Refused) -> RecipeProblem:
     return RecipeProblem(message=refused.message, line=line, column=column)
 
 
-def _placed(faults: Sequence[str], text: str) -> tuple[RecipeProblem, ...]:
-    return tuple(_problems(faults, places_in(text) if faults else NO_POSITIONS))
+def _stated(texts: Sequence[Text], language: str) -> tuple[str, ...]:
+    return tuple(text.in_language(language) for text in texts)
 
 
-def _problems(faults: Sequence[str], places: Positions) -> Iterator[RecipeProblem]:
+def _placed(faults: Sequence[Text], text: str, language: str = ENGLISH) -> tuple[RecipeProblem, ...]:
+    return tuple(_problems(faults, places_in(text) if faults else NO_POSITIONS, language))
+
+
+def _problems(faults: Sequence[Text], places: Positions, language: str) -> Iterator[RecipeProblem]:
     for fault in faults:
-        found = _PLACE.match(fault)
+        message, found = fault.in_language(language), _PLACE.match(str(fault))
         if found is None:
-            yield RecipeProblem(message=fault)
+            yield RecipeProblem(message=message)
             continue
         element, number = ElementType(found[1]), int(found[2])
         line, column = places.get((element, number), (None, None))
-        yield RecipeProblem(message=fault, element=element, number=number, line=line, column=column)
+        yield RecipeProblem(message=message, element=element, number=number, line=line, column=column)
 
 
 def answer(request: Request) -> Struct:

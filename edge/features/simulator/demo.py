@@ -276,7 +276,7 @@ def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
     data = json.loads(resources.files("edge.features.simulator").joinpath("recipes", file).read_bytes())
     recipe, faults = parse_recipe(data)
     if recipe is None or faults:
-        raise Defect(Text.of("the example recipe has faults: {faults}", faults="; ".join(faults)))
+        raise Defect(Text.of("the example recipe has faults: {faults}", faults="; ".join(map(str, faults))))
     return recipe, data
 
 
@@ -322,7 +322,7 @@ async def _run_job(parts: _Parts, mes: Mes, view: DemoView) -> ObservedJob:
             if await wait_until(lambda: job.has_ended, _JOB_SECONDS):
                 await wait_until(lambda: not job.faults(), _SETTLE_SECONDS)
         if faults := job.faults():
-            raise Unavailable("; ".join(faults))
+            raise Unavailable("; ".join(map(str, faults)))
         return job
 
 

@@ -156,8 +156,8 @@ class FakeTelemetry:
     tags = TagDefinitions((OVEN,))
 
 
-async def _check(recipe: object, active: Sequence[str]) -> RecipeResult:
-    return check_recipe(recipe, active)
+async def _check(recipe: object, active: Sequence[str], language: str) -> RecipeResult:
+    return check_recipe(recipe, active, language)
 
 
 async def _close() -> None:
