@@ -3,8 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -22,7 +21,7 @@ async def run_in_thread(work: Callable[[], _T], name: str) -> _T:
     Work in a thread cannot be stopped: a cancelled task waits for its end. After `STOP_WAIT_S` it leaves the thread,
     which ends with its work or with the process.
     """
-    ended = _begin(work, name)
+    ended = asyncio.wrap_future(daemon_future(work, name))
     try:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:
@@ -32,24 +31,23 @@ async def run_in_thread(work: Callable[[], _T], name: str) -> _T:
 
 async def end_in_thread(work: Callable[[], object], name: str) -> None:
     """Run the last work of a task, such as closing a file, and wait for it for `STOP_WAIT_S` at most."""
-    await _wait(_begin(work, name), name)
+    await _wait(asyncio.wrap_future(daemon_future(work, name)), name)
 
 
-def _begin(work: Callable[[], _T], name: str) -> asyncio.Future[_T]:
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[_T] = loop.create_future()
+def daemon_future(work: Callable[[], _T], name: str) -> Future[_T]:
+    """Run work in a daemon thread of its own; return the future of its result. It does not delay the exit."""
+    future: Future[_T] = Future()
 
     def call() -> None:
-        settle: Callable[[], None]
+        if not future.set_running_or_notify_cancel():
+            return
         try:
-            settle = partial(ended.set_result, work())
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is read
-            settle = partial(ended.set_exception, error)
-        with suppress(RuntimeError):  # the loop is closed: the gateway did not wait
-            loop.call_soon_threadsafe(settle)
+            future.set_exception(error)
 
     threading.Thread(target=call, name=name, daemon=True).start()
-    return ended
+    return future
 
 
 async def _wait(ended: "asyncio.Future[Any]", name: str) -> None:

@@ -4,9 +4,9 @@ import asyncio
 import os
 import pkgutil
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -30,6 +30,7 @@ from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
+from edge.foundation.threads import daemon_future
 from edge.links.mqtt_broker import address_of
 from edge.model.finding import Examination, HealthFinding, failing, ok
 from edge.store.bounds import CountLimits
@@ -154,18 +155,7 @@ class _DaemonExecutor(ThreadPoolExecutor):
         self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> Future[_Result]:
         """Run a function in its own daemon thread."""
-        future: Future[_Result] = Future()
-
-        def call() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001 - it is raised where the result is read
-                future.set_exception(error)
-
-        threading.Thread(target=call, name=f"examine {fn!r}", daemon=True).start()
-        return future
+        return daemon_future(partial(fn, *args, **kwargs), f"examine {fn!r}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Converts commands to data of OPC 40450-1, and results of a tightening controller to answers."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -344,7 +345,7 @@ def measured_values(result: Result) -> tuple[object, ...]:
     values = _quantities(measured[0]["OverallResultValues"] or []) if measured else {}
     measured_ones = [values[name]["value"] if name in values else None for name in _QUANTITIES]
     # Not a number differs from itself: the same result would be another one each time.
-    return tuple(None if value != value else value for value in measured_ones)  # noqa: PLR0124
+    return tuple(None if isinstance(value, float) and math.isnan(value) else value for value in measured_ones)
 
 
 def _name(value: Mapping[str, Any]) -> str:

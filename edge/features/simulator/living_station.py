@@ -24,6 +24,8 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 
 PERIOD_S: Final = 20.0
 """From the start of a job to that of the next."""
+_FIRST: Final = 2
+"""The number of the first order of the loop: another job has the number 1."""
 PRESS: Final = "press"
 PRESS_TYPES: Final = ("com.example.station.press.v1", "com.example.station.press_bearing.v1")
 FAILING_TYPE: Final = PRESS_TYPES[1]
@@ -160,12 +162,12 @@ async def _order_jobs(mes: Mes, view: DemoView, scope: str, orders: Sequence[Liv
 
     The first two jobs begin together: one asks a person while the other runs.
     """
-    for number, order in enumerate(itertools.cycle(orders), 2):
+    for number, order in enumerate(itertools.cycle(orders), _FIRST):
         try:
             await _store_and_start(mes, scope, order, number)
         except Refused as refusal:
             view.report("MES", refusal.message)
-        if number > 2:  # noqa: PLR2004 - the first of this loop
+        if number > _FIRST:
             await asyncio.sleep(PERIOD_S)
 
 
