@@ -7,7 +7,7 @@ import ipaddress
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from ipaddress import IPv4Address
@@ -18,7 +18,19 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.access.users import ITERATIONS, MEMORY_KIB, NAME, User, digest, is_one_of, matching_step, read_users, split
+from edge.access.users import (
+    BADGE_LENGTH,
+    ITERATIONS,
+    MEMORY_KIB,
+    NAME,
+    PIN_LENGTH,
+    User,
+    digest,
+    is_one_of,
+    matching_step,
+    read_users,
+    split,
+)
 from edge.foundation.errors import Defect, Unavailable
 from edge.foundation.rate_limit import FailureKey, FailureThrottle
 from edge.model.user import Role
@@ -36,6 +48,7 @@ FREE_OF_ADDRESS: Final = 20
 CODES: Final = logins.CODES
 """Stands for all addresses where wrong codes are counted."""
 _FREE_CODES: Final = 10
+_FREE_PINS: Final = 5
 _FORGET_CODES_S: Final = 86_400.0
 
 
@@ -58,6 +71,14 @@ def code_throttle(clock: Callable[[], float]) -> FailureThrottle:
     A code has six digits: with 96 guesses a day it is not found in years.
     """
     return FailureThrottle(clock, lambda _: _FREE_CODES, _FORGET_CODES_S)
+
+
+def pin_throttle(clock: Callable[[], float]) -> FailureThrottle:
+    """Return the throttle of wrong PINs: per user, from all panels together, forgotten after a right one or a day.
+
+    With 96 guesses a day a PIN of four digits is found in a hundred days, one of six in decades.
+    """
+    return FailureThrottle(clock, lambda _: _FREE_PINS, _FORGET_CODES_S)
 
 
 def source_of(address: str) -> str:
@@ -206,6 +227,13 @@ class Credentials(Struct, frozen=True):
     is_confirmed: bool = False
 
 
+class PanelUser(Struct, frozen=True):
+    """A user known by a PIN or a badge."""
+
+    name: str
+    role: Role
+
+
 class LoginRefusal(StrEnum):
     """The reason for a refused login: for the audit record, never sent to the client."""
 
@@ -216,6 +244,9 @@ class LoginRefusal(StrEnum):
     UNCHECKED_CODE = "the store is unavailable: a code cannot be checked"
     NO_USER = "the certificate names no user of the gateway"
     NO_SECOND_FACTOR = "the role requires a second factor, and the user has none: edge users totp NAME"
+    WRONG_PIN = "name or PIN"
+    UNKNOWN_BADGE = "no user has this badge"
+    CODE_NEEDED = "the user or the role has a second factor: password and code, not PIN or badge"
     TOO_SOON = "too many failures before: the right password has to wait, too"
 
 
@@ -238,6 +269,7 @@ class Users:
         self._state: tuple[int, int, int] | None = None
         self._throttle = login_throttle(clock)
         self._codes = code_throttle(clock)
+        self._pins = pin_throttle(clock)
         self._wall_clock_s = wall_clock_s
         self._memory = memory or ProcessMemory()
         self._totp_roles = frozenset(totp_roles)
@@ -286,6 +318,69 @@ class Users:
                 self._throttle.forget(keys[0])
                 await self._memory.clear_failures(keys[0])
             return found
+
+    async def log_in_with_pin(self, name: str, pin: str, address: str) -> PanelUser | LoginRefusal:
+        """Return the user with this name and PIN, or the reason for the refusal. Only for panels."""
+        if not re.fullmatch(NAME, name) or len(pin) > PIN_LENGTH[-1]:
+            return LoginRefusal.WRONG_PIN
+        page, own = (f"{logins.PINS} {source_of(address)}",), (logins.PINS, name)
+
+        async def check() -> PanelUser | LoginRefusal:
+            await self._memory.load_failures(self._pins, (own,))
+            if self._pins.is_blocked((own,)):
+                return LoginRefusal.TOO_SOON
+            user = self._current().get(name)
+            secret = user.pin if user and user.pin else self._unknown.password_hash
+            if not await asyncio.to_thread(_is_same, pin, secret) or user is None or not user.pin:
+                self._pins.failed((own,))
+                await self._memory.save_failures(self._pins, (own,))
+                return LoginRefusal.WRONG_PIN
+            if own in self._pins:
+                self._pins.forget(own)
+                await self._memory.clear_failures(own)
+            return self._person(user)
+
+        return await self._at_panel(page, check)
+
+    async def log_in_with_badge(self, code: str, address: str) -> PanelUser | LoginRefusal:
+        """Return the user with this badge, or the reason for the refusal. Only for panels."""
+        if len(code) not in BADGE_LENGTH:
+            return LoginRefusal.UNKNOWN_BADGE
+
+        async def check() -> PanelUser | LoginRefusal:
+            owner = await asyncio.to_thread(_owner, code, self._current().values())
+            return self._person(owner) if owner else LoginRefusal.UNKNOWN_BADGE
+
+        return await self._at_panel((f"badges {source_of(address)}",), check)
+
+    async def _at_panel(
+        self, page: FailureKey, check: Callable[[], Awaitable[PanelUser | LoginRefusal]]
+    ) -> PanelUser | LoginRefusal:
+        """Check a PIN or a badge unless the panel has to wait, and count a refusal for the panel."""
+        async with self._hashing:
+            await self._memory.load_failures(self._throttle, (page,))
+            if self._throttle.is_blocked((page,)):
+                return LoginRefusal.TOO_SOON
+            found = await check()
+            if found in {LoginRefusal.WRONG_PIN, LoginRefusal.UNKNOWN_BADGE}:
+                self._throttle.failed((page,))
+                await self._memory.save_failures(self._throttle, (page,))
+            return found
+
+    def panel_wait_s(self, name: str, address: str) -> float:
+        """Return the seconds that PINs of a user, or for "" badges, still wait at a panel."""
+        source = source_of(address)
+        if not name:
+            return self._throttle.wait_s((f"badges {source}",))
+        return max(self._throttle.wait_s((f"{logins.PINS} {source}",)), self._pins.wait_s((logins.PINS, name)))
+
+    def names_with_pin(self) -> tuple[str, ...]:
+        """Return the names of the users who have a PIN, in their order."""
+        return tuple(sorted(user.name for user in self._current().values() if user.pin))
+
+    def _person(self, user: User) -> PanelUser | LoginRefusal:
+        needs_code = bool(user.totp) or user.role in self._totp_roles
+        return LoginRefusal.CODE_NEEDED if needs_code else PanelUser(user.name, user.role)
 
     def role_of(self, name: str) -> Role | None:
         """Return the present role of a user; None for a user who was removed."""
@@ -362,7 +457,21 @@ def _phc(content: bytes) -> str:
 
 
 def _is_right(user: User, password: str) -> bool:
+    return _is_same(password, user.password_hash)
+
+
+def _is_same(secret: str, secret_hash: str) -> bool:
     # A gateway without passwords, such as one with a kiosk only, does not need it.
     from edge.access.password_hash import is_password  # noqa: PLC0415
 
-    return is_password(password, user.password_hash)
+    return is_password(secret, secret_hash)
+
+
+def _owner(code: str, users: Iterable[User]) -> User | None:
+    """Return the user with a badge: a hash for each salt, of which there is one as a rule, and a comparison of all."""
+    from edge.access.password_hash import hash_like, head_of  # noqa: PLC0415 - as above
+
+    with_badge = [user for user in users if user.badge]
+    hashes = {head: hash_like(code, head) for head in {head_of(user.badge) for user in with_badge}}
+    owners = [user for user in with_badge if hmac.compare_digest(hashes[head_of(user.badge)], user.badge)]
+    return owners[0] if owners else None

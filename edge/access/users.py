@@ -3,6 +3,7 @@
     alice:operator:$argon2id$v=19$m=32768,t=3,p=1$...
     bob:engineer:$argon2id$...:totp=JBSWY3DP...:recovery=0f1e...,a2b3...
     scada:operator:$argon2id$...:token=9c41.20270101.5e88...
+    cem:operator:$argon2id$...:pin=$argon2id$...:badge=$argon2id$...
 
 `edge users` writes it. A line that ends with the hash is a user without second factor, as in files before version 0.9.
 """
@@ -11,6 +12,7 @@ import contextlib
 import grp
 import hashlib
 import hmac
+import itertools
 import os
 import re
 import secrets
@@ -33,6 +35,10 @@ Nor surrogates: `_KEEP_BYTES` decodes bytes that are not UTF-8 to them.
 """
 PASSWORD_LENGTH = range(8, 257)
 """The allowed lengths of new passwords, in characters."""
+PIN_LENGTH = range(4, 9)
+"""The allowed lengths of PINs, in digits."""
+BADGE_LENGTH = range(6, 129)
+"""The allowed lengths of badge codes, in characters."""
 
 # 32 MiB and some 60 ms for each attempt: more than OWASP requires, and small enough for a gateway with 1 GB.
 MEMORY_KIB = 32 * 1024
@@ -46,6 +52,8 @@ _FACTORS = {
     "totp": re.compile(r"[A-Z2-7]{16,128}"),
     "recovery": re.compile(r"[0-9a-f]{64}(,[0-9a-f]{64})*"),
     "token": re.compile(r"\w+\.\d{8}\.[0-9a-f]{64}(,\w+\.\d{8}\.[0-9a-f]{64})*"),
+    "pin": re.compile(r"\$argon2id\$[!-9;-~]+"),
+    "badge": re.compile(r"\$argon2id\$[!-9;-~]+"),
 }
 _ROLES = {role.name.lower(): role for role in Role}
 
@@ -59,7 +67,10 @@ class Token(Struct, frozen=True):
 
 
 class User(Struct, frozen=True):
-    """One user: one line of the file. `recovery` are the digests of the recovery codes."""
+    """One user: one line of the file. `recovery` are the digests of the recovery codes.
+
+    `pin` and `badge` are the hashes of the PIN and of the badge code, "" without one.
+    """
 
     name: str
     role: Role
@@ -67,6 +78,8 @@ class User(Struct, frozen=True):
     totp: str = ""
     recovery: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
+    pin: str = ""
+    badge: str = ""
 
 
 def public_user(user: User, roles_with_factor: Collection[str]) -> PublicUser:
@@ -78,6 +91,8 @@ def public_user(user: User, roles_with_factor: Collection[str]) -> PublicUser:
         second_factor=bool(user.totp),
         second_factor_missing=not user.totp and role in roles_with_factor,
         recovery_codes=len(user.recovery),
+        pin=bool(user.pin),
+        badge=bool(user.badge),
         tokens=len(user.tokens),
         valid_tokens=tuple(
             PublicToken(id=token.id, until=f"{token.until[:4]}-{token.until[4:6]}-{token.until[6:]}")
@@ -137,6 +152,8 @@ def _user(line: str) -> User | None:
         factors.get("totp", ""),
         tuple(_listed(factors, "recovery")),
         tuple(Token(*word.split(".")) for word in _listed(factors, "token")),
+        factors.get("pin", ""),
+        factors.get("badge", ""),
     )
 
 
@@ -155,6 +172,10 @@ def _factors(user: User) -> Iterator[str]:
         yield f"recovery={','.join(user.recovery)}"
     if user.tokens:
         yield f"token={','.join(f'{token.id}.{token.until}.{token.digest}' for token in user.tokens)}"
+    if user.pin:
+        yield f"pin={user.pin}"
+    if user.badge:
+        yield f"badge={user.badge}"
 
 
 STEP_S = 30
@@ -225,6 +246,12 @@ def is_one_of(code: str, digests: tuple[str, ...]) -> bool:
     """Return whether a code has one of these digests."""
     found = digest(code)
     return any(hmac.compare_digest(found, text) for text in digests)
+
+
+def is_weak_pin(pin: str) -> bool:
+    """Return whether a PIN is among the first that one tries: one digit again and again, or digits in a row."""
+    steps = {int(second) - int(first) for first, second in itertools.pairwise(pin)}
+    return len(steps) == 1 and steps <= {-1, 0, 1}
 
 
 def _random_text(length: int) -> str:

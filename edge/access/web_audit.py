@@ -74,10 +74,10 @@ class WebAudit:
             )
             self._trail.record(record)
 
-    def logged_in(self, user: str, role: Role, address: str, client: str) -> None:
-        """Record a login within the limit of the user."""
+    def logged_in(self, user: str, role: Role, address: str, client: str, way: str) -> None:
+        """Record a login within the limit of the user; `way` is how the person was known, such as `PIN`."""
         if self._users.try_acquire(user):
-            self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
+            self._trail.record(self._made("web.login", user, role, address, client, "login", "Good", comment=way))
 
     def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
         """Record a refused login within a limit."""

@@ -6,9 +6,9 @@ find out by `PageServices.ports`, and refuse or return nothing where it is off.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from edge.access.web_audit import WebAudit, WebCaller
 from edge.foundation.instant import Clock
@@ -16,6 +16,26 @@ from edge.model.user import Role
 from edge.store.client import Store
 
 TEXT_QUERY: Final = {"text": "A part of the name; upper and lower case are the same."}
+
+
+class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a person is known at a panel: a name with its PIN, or the code of a badge."""
+
+    name: Annotated[str, Meta(max_length=64)] = ""
+    pin: Annotated[str, Meta(max_length=8)] = ""
+    badge: Annotated[str, Meta(max_length=128)] = ""
+
+
+class Signer(Struct, frozen=True):
+    """A person known by a signature; `way` is `PIN` or `badge`."""
+
+    user: str
+    role: Role
+    way: str
+
+
+Identify: TypeAlias = Callable[[WebCaller, Signature], Awaitable[Signer]]
+"""Returns who signs at the panel of a caller. Raises Denied for a wrong signature, and away from a panel."""
 
 
 class PageServices(Struct, frozen=True):
@@ -26,6 +46,7 @@ class PageServices(Struct, frozen=True):
     audit: WebAudit
     clock: Clock
     notify: Callable[[str], None]
+    identify: Identify
 
 
 class Svg(Struct, frozen=True):

@@ -10,6 +10,7 @@ import click
 from msgspec.structs import replace
 
 from edge.access import user_changes
+from edge.access.password_hash import hash_badge, hash_password, is_password
 from edge.access.sessions import request_end
 from edge.access.user_changes import (
     check_new,
@@ -22,10 +23,13 @@ from edge.access.user_changes import (
     users_in,
 )
 from edge.access.users import (
+    BADGE_LENGTH,
+    PIN_LENGTH,
     Token,
     User,
     digest,
     enrolment_uri,
+    is_weak_pin,
     matching_step,
     new_recovery_codes,
     new_secret,
@@ -50,7 +54,7 @@ from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text
 from edge.model.user import Role, public_session
-from edge.store.logins import load_all_sessions
+from edge.store.logins import forget_wrong_pins, load_all_sessions
 
 
 def new_password(name: str, *, from_stdin: bool) -> str:
@@ -74,6 +78,36 @@ def confirm_code(secret: str) -> None:
             time=time.strftime("%H:%M:%S"),
         )
         raise Refused("user", problem, "Check the clocks of the phone and of this machine, and repeat the command.")
+
+
+def new_pin(name: str, *, from_stdin: bool) -> str:
+    """Return a new PIN from the prompt or standard input. Raises Refused for one that is easy to guess."""
+    pin: str
+    if from_stdin:
+        pin = sys.stdin.readline().rstrip("\r\n")
+    else:
+        pin = click.prompt(f"PIN of {name}", hide_input=True, confirmation_prompt=True)
+    if not (pin.isascii() and pin.isdecimal()) or len(pin) not in PIN_LENGTH:
+        least, most = PIN_LENGTH[0], PIN_LENGTH[-1]
+        problem = Text.of("a PIN has {least} to {most} digits and nothing else", least=least, most=most)
+        raise Refused("user", problem, "Choose another PIN.")
+    if is_weak_pin(pin):
+        raise Refused("user", "equal digits or digits in a row are tried first", "Choose another PIN.")
+    return pin
+
+
+def new_badge(name: str, *, from_stdin: bool) -> str:
+    """Return a badge code from the reader, which types it, or standard input. Raises Refused for a wrong length."""
+    code: str
+    if from_stdin:
+        code = sys.stdin.readline().rstrip("\r\n")
+    else:
+        code = click.prompt(f"hold the badge of {name} to the reader", hide_input=True)
+    if len(code) not in BADGE_LENGTH or not code.isprintable():
+        least, most = BADGE_LENGTH[0], BADGE_LENGTH[-1]
+        problem = Text.of("a badge code has {least} to {most} printable characters", least=least, most=most)
+        raise Refused("user", problem, "Read another badge.")
+    return code
 
 
 def record_change(
@@ -105,6 +139,8 @@ async def _follow_up(
     at: StoreAccess, action: str, name: str, comment: str, *, ends_sessions: bool, forgets_codes: bool
 ) -> int:
     await record_as(at, await acting_user(at), action, name, "Good", comment)
+    if action.startswith("users pin"):
+        await forget_wrong_pins(at.store, name)
     return await follow_up(at.store, name, ends_sessions=ends_sessions, forgets_codes=forgets_codes)
 
 
@@ -124,7 +160,7 @@ def users() -> None:
 @settings_option
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
-    """List the users with their roles, second factors and tokens."""
+    """List the users with their roles, second factors, PINs, badges and tokens."""
     settings = gateway_settings(settings_file)
     public_users = [public_user(user, settings.users.totp) for user in users_in(Path(settings.users_file)).values()]
     if as_json:
@@ -133,7 +169,9 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     for entry in public_users:
         tokens = "".join(f"  token {token.id} until {token.until}" for token in entry.valid_tokens)
         missing = "  second factor missing" if entry.second_factor_missing else ""
-        print_text(f"{entry.name}  {entry.role}{'  TOTP' if entry.second_factor else ''}{missing}{tokens}")
+        factors = (("TOTP", entry.second_factor), ("PIN", entry.pin), ("badge", entry.badge))
+        words = "".join(f"  {word}" for word, has_it in factors if has_it)
+        print_text(f"{entry.name}  {entry.role}{words}{missing}{tokens}")
     if not public_users:
         print_text(f"no users in {settings.users_file}")
 
@@ -257,6 +295,65 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
         print_json({"name": name, "id": id, "until": until, "token": secret})
     else:
         print_text(f"token {id} of {name}, valid until {until}:\n{secret}")
+
+
+@users.command(epilog="Example: edge users pin alice")
+@click.argument("name")
+@click.option("--off", is_flag=True, help="Remove the PIN.")
+@click.option("--pin-stdin", is_flag=True, help="Read the PIN from standard input.")
+@settings_option
+def pin(name: str, settings_file: Path | None, *, off: bool, pin_stdin: bool) -> None:
+    """Set a PIN of four to eight digits, by which a user logs in at a panel of the station.
+
+    Wrong PINs before are forgotten. The sessions of the user end.
+    """
+    settings = gateway_settings(settings_file)
+    user = user_in(Path(settings.users_file), name)
+    if off:
+        _change(settings, user, pin="")
+    else:
+        _require_no_code(settings, user)
+        _change(settings, user, pin=hash_password(new_pin(name, from_stdin=pin_stdin)))
+    ended = record_change(settings_file, f"users pin{' --off' if off else ''}", name, ends_sessions=True)
+    print_text(f"{name} has {'no' if off else 'a'} PIN; {ended} sessions ended")
+
+
+@users.command(epilog="Example: edge users badge alice")
+@click.argument("name")
+@click.option("--off", is_flag=True, help="Remove the badge.")
+@click.option("--badge-stdin", is_flag=True, help="Read the code from standard input.")
+@settings_option
+def badge(name: str, settings_file: Path | None, *, off: bool, badge_stdin: bool) -> None:
+    """Set the badge by which a user logs in at a panel of the station: its reader types a code and Enter.
+
+    The sessions of the user end.
+    """
+    settings = gateway_settings(settings_file)
+    user = user_in(Path(settings.users_file), name)
+    if off:
+        _change(settings, user, badge="")
+    else:
+        _require_no_code(settings, user)
+        code = new_badge(name, from_stdin=badge_stdin)
+        others = [other for other in users_in(Path(settings.users_file)).values() if other.badge and other.name != name]
+        for other in others:
+            if is_password(code, other.badge):
+                problem = Text.of("this is the badge of {other}", other=other.name)
+                raise Refused(
+                    "user", problem, Text.of("Remove it there: edge users badge {other} --off", other=other.name)
+                )
+        _change(settings, user, badge=hash_badge(code, [other.badge for other in others]))
+    ended = record_change(settings_file, f"users badge{' --off' if off else ''}", name, ends_sessions=True)
+    print_text(f"{name} has {'no' if off else 'a'} badge; {ended} sessions ended")
+
+
+def _require_no_code(settings: Settings, user: User) -> None:
+    """Refuse a PIN or a badge for a user who needs a second factor: it would be a way around it. Raises Refused."""
+    if user.totp or user.role.name.lower() in settings.users.totp:
+        problem = Text.of(
+            "{name} logs in with a second factor; a PIN or a badge would be a way around it", name=user.name
+        )
+        raise Refused("user", problem, "Remove the second factor, or the role from [users] totp.")
 
 
 @users.command(epilog="Example: edge users login alice")

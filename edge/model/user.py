@@ -98,6 +98,7 @@ class PublicToken(Struct, frozen=True, kw_only=True):
 class PublicUser(Struct, frozen=True, kw_only=True):
     """A user as `--json` and the HTTP API state it: no secret leaves the gateway.
 
+    `pin` and `badge`: the user has one, to log in at a panel.
     `second_factor_missing`: the settings require one of this role. `tokens` and `recovery_codes` are their numbers.
     """
 
@@ -106,5 +107,7 @@ class PublicUser(Struct, frozen=True, kw_only=True):
     second_factor: bool
     second_factor_missing: bool
     recovery_codes: int
+    pin: bool
+    badge: bool
     tokens: int
     valid_tokens: tuple[PublicToken, ...]

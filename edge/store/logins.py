@@ -65,6 +65,8 @@ def _session(text: str | None) -> Session | None:
 
 CODES: Final = "codes"
 """Stands for all addresses in the attempts of a user with wrong codes."""
+PINS: Final = "pins"
+"""Stands for all panels in the attempts of a user with wrong PINs."""
 _STEP_MS = 10 * 60 * 1000
 """How long a used code is remembered; it is valid for 90 seconds."""
 _MOST_DIGITS = 18
@@ -136,6 +138,11 @@ async def forget_user(store: Store, name: str) -> None:
     """Remove the used and the wrong codes of a user, whose second factor was renewed or removed."""
     wrong = _attempt_key(store, (CODES, name))
     await store.commit(operation("DEL", store.keys.used_totp(name), store.keys.used_recovery(name), wrong))
+
+
+async def forget_wrong_pins(store: Store, name: str) -> None:
+    """Remove the wrong PINs of a user, whose PIN was set or removed."""
+    await clear_failures(store, (PINS, name))
 
 
 def _attempt_key(store: Store, attempt: tuple[str, ...]) -> str:

@@ -86,7 +86,6 @@ REASONS_OF_SHORT_FILES = {
     "edge/features/*/cli/*.py": "a command is imported when it is called",
     "edge/__main__.py": "`python -m edge`",
     "edge/cli/schemas.py": "it imports the models of every feature, and no other command does",
-    "edge/access/password_hash.py": "its library takes 6 MB, so it is imported where a password is compared",
     "edge/equipment/kinds.py": "every command reads the table; the kinds import the libraries of protocols",
     "edge/features/telemetry/sources/device_carriers.py": "a value that the sources of two protocols share",
     "edge/model/certificate.py": "the public form of one object",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyotp
 import pytest
 
+from edge.access.password_hash import head_of
 from edge.access.users import read_users
 from edge.cli.terminal.operator import role_for
 from edge.model.user import Role
@@ -45,6 +46,28 @@ async def test_second_factor_is_set_only_with_a_code_of_the_app(edge: Edge, add:
     assert read_users(users_file)["anna"].totp == made["secret"]
     assert (await edge("users", "totp", "anna", "--off")).exit_code == 0
     assert read_users(users_file)["anna"].totp == ""
+
+
+async def test_pin_and_badge_are_set_and_removed(edge: Edge, add: Add, users_file: Path, store: Store) -> None:
+    await add("anna", "operator")
+    await add("ben", "operator")
+    for pin, fault in (("123", "four to eight"), ("12a4", "digits"), ("4321", "tried first"), ("7777", "tried first")):
+        refused = await edge("users", "pin", "anna", "--pin-stdin", given=f"{pin}\n")
+        assert fault.replace("four to eight", "4 to 8") in refused.output
+    assert (await edge("users", "pin", "anna", "--pin-stdin", given="2580\n")).exit_code == 0
+    assert (await edge("users", "badge", "anna", "--badge-stdin", given="04A1B2C3\n")).exit_code == 0
+    assert "badge of anna" in (await edge("users", "badge", "ben", "--badge-stdin", given="04A1B2C3\n")).output
+    assert (await edge("users", "badge", "ben", "--badge-stdin", given="04A1B2C4\n")).exit_code == 0
+    assert read_users(users_file)["anna"].pin.startswith("$argon2id$")
+    assert head_of(read_users(users_file)["anna"].badge) == head_of(read_users(users_file)["ben"].badge)
+    listed = (await edge("users", "list")).output.splitlines()
+    assert listed == ["anna  operator  PIN  badge", "ben  operator  badge"]
+    assert (await edge("users", "totp", "ben", "--unconfirmed")).exit_code == 0
+    assert "a way around" in (await edge("users", "pin", "ben", "--pin-stdin", given="2580\n")).output
+    assert (await edge("users", "pin", "anna", "--off")).output.startswith("anna has no PIN")
+    assert (await edge("users", "badge", "anna", "--off")).exit_code == 0
+    assert not read_users(users_file)["anna"].pin + read_users(users_file)["anna"].badge
+    assert "users pin --off" in [action for action, _ in await actions(store)]
 
 
 async def test_changing_command_needs_a_login_with_its_role(edge: Edge, add: Add, store: Store) -> None:

@@ -8,13 +8,14 @@ from typing import Final, TypeVar
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from edge.access.login import Credentials, LoginRefusal
 from edge.access.web_audit import WebCaller
-from edge.app.page_part import ApiCall, ApiOperation, Download, Streamed, Svg, Upload
+from edge.app.page_part import ApiCall, ApiOperation, Download, Signature, Signer, Streamed, Svg, Upload
 from edge.features.page import models
 from edge.features.page.caller import Callers, address_of, languages_of, refuse_other_site
 from edge.features.page.guard import path_part
@@ -26,6 +27,7 @@ from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text, language_for
 from edge.model.instant import to_microseconds
+from edge.model.user import Role
 
 logger = structlog.get_logger(__name__)
 
@@ -54,6 +56,7 @@ class Api:
             _route(api_operation, functools.partial(self._execute, api_operation)) for api_operation in OPERATIONS
         ]
         routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_in), methods=["POST"]))
+        routes.append(Route(f"{PREFIX}/session/panel", answering_problems(self._log_in_at_panel), methods=["POST"]))
         routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_out), methods=["DELETE"]))
         routes.append(Route(f"{PREFIX}/events", answering_problems(self._events), methods=["GET"]))
         routes.append(Route(f"{PREFIX}/openapi.json", answering_problems(self._openapi), methods=["GET"]))
@@ -102,7 +105,14 @@ class Api:
     async def _log_in(self, request: Request) -> Response:
         refuse_other_site(request)
         given, at_panel = await decoded(request, models.Login), self._callers.at_panel(request)
-        key, caller = await log_in(self._services, request, given, at_panel=at_panel)
+        return self._logged_in(request, *await log_in(self._services, request, given, at_panel=at_panel))
+
+    async def _log_in_at_panel(self, request: Request) -> Response:
+        refuse_other_site(request)
+        given, at_panel = await decoded(request, Signature), self._callers.at_panel(request)
+        return self._logged_in(request, *await log_in_at_panel(self._services, request, given, at_panel=at_panel))
+
+    def _logged_in(self, request: Request, key: str, caller: WebCaller) -> Response:
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
         response = json_response(identity(caller))
         set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
@@ -234,10 +244,27 @@ async def log_in(
         services.audit.refused(given.name, address, client, "login", found.value)
         advice = "Check them and the code; after some failures a login has to wait."
         raise Denied(401, "login_refused", "name, password or code is wrong.", advice)
-    services.audit.logged_in(given.name, found, address, client)
-    idle_s = services.panels.idle_s if at_panel else None
-    key = services.sessions.open(given.name, found, address, client, idle_s)
-    return key, WebCaller(given.name, found, address, languages_of(request), client=client, at_panel=at_panel)
+    stranger = WebCaller("", Role.OBSERVER, address, languages_of(request), client=client, at_panel=at_panel)
+    return open_session(services, stranger, Signer(given.name, found, "password"))
+
+
+async def log_in_at_panel(
+    services: WebServices, request: Request, given: Signature, *, at_panel: bool
+) -> tuple[str, WebCaller]:
+    """Check a PIN or a badge and open its session; return the key for the cookie. Raises Denied."""
+    client = request.headers.get("user-agent", "")[:200]
+    stranger = WebCaller(
+        "", Role.OBSERVER, address_of(request), languages_of(request), client=client, at_panel=at_panel
+    )
+    return open_session(services, stranger, await services.identify(stranger, given))
+
+
+def open_session(services: WebServices, stranger: WebCaller, person: Signer) -> tuple[str, WebCaller]:
+    """Open the session of a person; return the key for the cookie, and the caller."""
+    services.audit.logged_in(person.user, person.role, stranger.address, stranger.client, person.way)
+    idle_s = services.panels.idle_s if stranger.at_panel else None
+    key = services.sessions.open(person.user, person.role, stranger.address, stranger.client, idle_s)
+    return key, replace(stranger, user=person.user, role=person.role)
 
 
 def set_cookie(response: Response, name: str, key: str, *, is_tls: bool) -> None:

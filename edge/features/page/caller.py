@@ -2,17 +2,20 @@
 
 import base64
 import binascii
+import math
 from typing import Final
 
 from starlette.requests import Request
 
 from edge.access.localization import parse_languages
 from edge.access.login import Credentials, LoginRefusal, Users
-from edge.access.web_audit import WebCaller
+from edge.access.web_audit import WebAudit, WebCaller
+from edge.app.page_part import Signature, Signer
 from edge.features.page.panels import Panels, asks_this_host
 from edge.features.page.problems import Denied
 from edge.features.page.sessions import WebSessions
 from edge.foundation.rate_limit import RateLimit
+from edge.foundation.text import Text
 from edge.model.user import Role
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
@@ -20,6 +23,8 @@ LIVE_HEADER: Final = "x-live"
 LIVE: Final = "live"
 """The header and the parameter by which the page marks what it reads by itself."""
 
+PIN: Final = "PIN"
+BADGE: Final = "badge"
 _KIOSK_RATE: Final = 300
 _KIOSK_S: Final = 5.0
 
@@ -75,6 +80,33 @@ class Callers:
             advice = "Send a user name and its token, as curl does with -u NAME:TOKEN: edge users token --help"
             raise Denied(401, "login_refused", "user name or token is wrong, or must wait.", advice, found.value)
         return WebCaller(name, found, address_of(request), languages_of(request), client=_client(request))
+
+
+async def identify(users: Users, audit: WebAudit, caller: WebCaller, given: Signature) -> Signer:
+    """Return who signs. Raises Denied; a wrong signature is in the audit trail, and has to wait after some failures."""
+    way = BADGE if given.badge else PIN
+    if not caller.at_panel:
+        advice = "Log in with the password; the addresses of panels are in [web] panel_addresses."
+        raise Denied(403, "not_at_panel", "PIN and badge are accepted at a panel of the station only.", advice)
+    if given.badge:
+        found = await users.log_in_with_badge(given.badge, caller.address)
+    else:
+        found = await users.log_in_with_pin(given.name, given.pin, caller.address)
+    if not isinstance(found, LoginRefusal):
+        return Signer(found.name, found.role, way)
+    audit.refused("" if given.badge else given.name, caller.address, caller.client, f"login by {way}", found.value)
+    wait_s = math.ceil(users.panel_wait_s("" if given.badge else given.name, caller.address))
+    if wait_s:
+        locked = Text.of("too many failures: locked for {seconds} s.", seconds=wait_s)
+        raise Denied(429, "login_locked", locked, "Wait, or log in with the password.")
+    match found:
+        case LoginRefusal.CODE_NEEDED:
+            reason, advice = Text.of("this user needs the second factor."), "Log in with password and code."
+        case LoginRefusal.UNKNOWN_BADGE:
+            reason, advice = Text.of("no user has this badge."), "Use another badge, or your PIN."
+        case _:
+            reason, advice = Text.of("name or PIN is wrong."), "After some failures a PIN has to wait."
+    raise Denied(401, "login_refused", reason, advice)
 
 
 def is_live(request: Request) -> bool:

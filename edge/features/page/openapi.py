@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from edge import __version__
-from edge.app.page_part import ApiOperation, Download, Streamed, StreamedArchive, Svg, Upload
+from edge.app.page_part import ApiOperation, Download, Signature, Streamed, StreamedArchive, Svg, Upload
 from edge.app.schema_examples import plain_schema
 from edge.features.page import models
 from edge.features.page.operations import OPERATIONS
@@ -17,7 +17,7 @@ KEY_HEADER: Final = "Idempotency-Key"
 """The header by which a sender that has no answer may send a change again."""
 PREFIX: Final = "/api/v1"
 _REF: Final = "#/components/schemas/{name}"
-_EXTRA: Final = (models.Problem, models.Login, models.Identity, models.ChangeNotice)
+_EXTRA: Final = (models.Problem, models.Login, models.Identity, models.ChangeNotice, Signature)
 
 _CONTENT: Final[Mapping[type, Mapping[str, Any]]] = {
     Svg: {"image/svg+xml": {"schema": {"type": "string"}}},
@@ -40,6 +40,7 @@ def openapi() -> dict[str, Any]:
     for operation in OPERATIONS:
         paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _operation(operation)
     paths[f"{PREFIX}/session"] = _session()
+    paths[f"{PREFIX}/session/panel"] = {"post": _panel_session()}
     paths[f"{PREFIX}/events"] = {"get": _events()}
     return {
         "openapi": "3.1.0",
@@ -109,6 +110,17 @@ def _session() -> dict[str, Any]:
             "summary": "Log out.",
             "responses": {"204": {"description": "Done."}, "default": _problem()},
         },
+    }
+
+
+def _panel_session() -> dict[str, Any]:
+    done = {"description": "Done.", "content": {"application/json": {"schema": _ref(models.Identity)}}}
+    return {
+        "operationId": "post_session_panel",
+        "summary": "Log in at a panel by PIN or badge; the answer sets the cookie of the session.",
+        "security": [],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _ref(Signature)}}},
+        "responses": {"200": done, "default": _problem()},
     }
 
 

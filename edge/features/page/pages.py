@@ -6,7 +6,7 @@ The data are those of the API, readable without JavaScript.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -24,14 +24,14 @@ from edge import __version__
 from edge.access.web_audit import WebCaller
 from edge.app.feature_ports import RecipeFindings
 from edge.app.features import page_parts
-from edge.app.page_part import AdminLink, PageData, Render
+from edge.app.page_part import AdminLink, PageData, Render, Signature
 from edge.drawing.marks import duration
 from edge.features.page import (
     gateway_operations,
     job_views,
     recipe_operations,
 )
-from edge.features.page.api import log_in, set_cookie
+from edge.features.page.api import log_in, log_in_at_panel, set_cookie
 from edge.features.page.attention import read_asks, read_attention
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
@@ -82,6 +82,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
     return "station.html", {
         "jobs": details,
         "asks": asks,
+        "names_with_pin": services.users.names_with_pin() if caller.at_panel else (),
         "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
         "ended": sorted(
             (job_summary for job_summary in page.jobs if job_summary.state in {"Ended", "Aborted"}),
@@ -295,19 +296,38 @@ class Pages:
         return await self._render(template, request, caller, data)
 
     async def _login_form(self, request: Request) -> Response:
-        return await self._render("login.html", request, None, {"problem": "", "name": "", "subjects": []})
+        names = self._services.users.names_with_pin() if self._callers.at_panel(request) else ()
+        by_pin = bool(names) and "password" not in request.query_params
+        return await self._login_page(request, "", "", 200, names if by_pin else ())
+
+    async def _login_page(
+        self, request: Request, problem: str, name: str, status: int, names: Sequence[str]
+    ) -> Response:
+        """Return the form: of these names and a PIN, without names that of name and password."""
+        template = "login-pin.html" if names else "login.html"
+        data = {"problem": problem, "name": name, "names": names, "subjects": []}
+        return await self._render(template, request, None, data, status)
 
     async def _log_in(self, request: Request) -> Response:
+        given: Mapping[str, str] = {}
+        at_panel = self._callers.at_panel(request)
         try:
             refuse_other_site(request)
             given = await _form(request)
-            login = Login(name=given.get("name", ""), password=given.get("password", ""), code=given.get("code", ""))
-            key, _ = await log_in(self._services, request, login, at_panel=self._callers.at_panel(request))
+            name = given.get("name", "")
+            if "pin" in given:
+                signature = Signature(name=name, pin=given["pin"])
+                key, _ = await log_in_at_panel(self._services, request, signature, at_panel=at_panel)
+            else:
+                login = Login(name=name, password=given.get("password", ""), code=given.get("code", ""))
+                key, _ = await log_in(self._services, request, login, at_panel=at_panel)
         except Denied as error:
-            is_refused, language = error.kind == "login_refused", language_for(languages_of(request))
-            problem = labels(language)["login_refused"] if is_refused else error.text.in_language(language)
-            data = {"problem": problem, "name": "", "subjects": []}
-            return await self._render("login.html", request, None, data, error.status)
+            language = language_for(languages_of(request))
+            is_refused = error.kind == "login_refused" and "pin" not in given
+            text = error.text.in_language(language)
+            problem = labels(language)["login_refused"] if is_refused else f"{text[:1].upper()}{text[1:]}"
+            names = self._services.users.names_with_pin() if at_panel and "pin" in given else ()
+            return await self._login_page(request, problem, given.get("name", "") if names else "", error.status, names)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
         response = RedirectResponse("/", 303)
         set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
@@ -391,6 +411,7 @@ def templates() -> jinja2.Environment:
         "StartWait": StartWait,
         "css": _stamp("page.css", _static("page.css")),
         "js": _stamp("page.js", _static("page.js")),
+        "badge_js": _stamp("badge.js", _static("badge.js")),
         "keypad_js": _stamp("keypad.js", _static("keypad.js")),
         "recipe_js": _stamp("recipe.js", _static("recipe.js")),
         "chart_js": _stamp("chart.js", _static("chart.js")),

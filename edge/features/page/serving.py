@@ -14,6 +14,7 @@ from edge.access.sessions import show_sessions
 from edge.access.web_audit import WebAudit
 from edge.app.interface import open_interface
 from edge.app.parts import GatewayParts
+from edge.features.page.caller import identify
 from edge.features.page.events import EventHub
 from edge.features.page.models import Status
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
@@ -56,6 +57,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
     parts, jobs = page.core, page.jobs
     settings = parts.settings
     events = EventHub(parts.store, parts.scopes)
+    audit = WebAudit(parts.trail)
     return WebServices(
         gateway=settings.gateway.name,
         scopes=tuple(parts.scopes),
@@ -71,7 +73,8 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         events=events,
         notify=events.publish,
         ports=parts.ports,
-        audit=WebAudit(parts.trail),
+        audit=audit,
+        identify=functools.partial(identify, page.users, audit),
         clock=now_ms,
         is_kiosk=settings.section(WebSettings).kiosk == "on",
         is_tls=settings.section(WebSettings).is_tls,

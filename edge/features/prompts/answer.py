@@ -24,6 +24,14 @@ class GivenAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     values: Annotated[Mapping[str, Any], Meta(max_length=12)] = field(default_factory=dict)
 
 
+class SignedAnswer(GivenAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The input of a person with the signature: a name with its PIN, or the code of a badge."""
+
+    name: Annotated[str, Meta(max_length=64)] = ""
+    pin: Annotated[str, Meta(max_length=8)] = ""
+    badge: Annotated[str, Meta(max_length=128)] = ""
+
+
 def result_of(kind: PromptKind, prompt: Prompt, given: GivenAnswer) -> dict[str, Any]:
     """Return the result of the action: `{"confirmed": true}`, `{"choice": "ok"}`, or a value for each field.
 

@@ -26,10 +26,14 @@ logger = structlog.get_logger(__name__)
 
 
 class Person(Struct, frozen=True):
-    """A person who answers: `role` is None where the gateway has not checked who it is, as for the MES."""
+    """A person who answers: `role` is None where the gateway has not checked who it is, as for the MES.
+
+    `signed` is `PIN` or `badge` where the person has signed this answer.
+    """
 
     name: str
     role: Role | None = None
+    signed: str = ""
 
 
 class PromptRequest(Struct, frozen=True, kw_only=True):
@@ -86,7 +90,8 @@ async def answer_prompt(context: PromptContext, request: PromptRequest) -> Promp
     """Answer a prompt; the effect is in the store when this returns. The same request again gets the same answer.
 
     Raises Refused: `unknown_prompt`, `not_open` when its answer or its end came before, `invalid_answer` with every
-    fault, `no_login` and `forbidden` where the prompt asks for a login or a higher role; Unavailable without the store.
+    fault, `no_login`, `forbidden` and `no_signature` where the prompt asks for a login, a higher role or a signature;
+    Unavailable without the store.
     """
     runs = context.runs
     while True:
@@ -143,21 +148,29 @@ _LOOK = "Look at what is asked now: edge prompts list"
 
 
 def _require(found: OpenPrompt, person: Person) -> None:
-    if not found.prompt.needs_login:
-        return
-    if person.role is None or not person.name:
+    if found.prompt.needs_login and (person.role is None or not person.name):
         raise Refused(
             "no_login",
             Text.of("the prompt asks for a person who has logged in"),
             "Answer it at the station page or at the command line.",
         )
-    if person.role < found.prompt.lowest_role:
+    if person.role is not None and person.role < found.prompt.lowest_role:
         needed = found.prompt.lowest_role.name.lower()
         raise Refused(
             "forbidden",
             Text.of("the prompt needs the role {needed}", needed=needed),
             "Log in as a user with this role.",
         )
+    if found.prompt.sign and person.signed.lower() not in _SIGNATURES[found.prompt.sign]:
+        raise Refused(
+            "no_signature",
+            Text.of("the prompt asks for a signature by {wanted}", wanted=_WANTED[found.prompt.sign]),
+            "Answer it at a panel of the station.",
+        )
+
+
+_WANTED: Final = {"pin": Text.of("PIN"), "badge": Text.of("badge"), "any": Text.of("PIN or badge")}
+_SIGNATURES: Final = {"pin": ("pin",), "badge": ("badge",), "any": ("pin", "badge")}
 
 
 def _not_open(jobs: Sequence[LoadedJob], prompt: str, scopes: Collection[str]) -> Refused:

@@ -115,8 +115,9 @@ class PublicField(Struct, frozen=True, kw_only=True):
 class PublicPrompt(Struct, frozen=True, kw_only=True):
     """An open prompt as `--json`, the HTTP API and the MES have it, in the language of the reader.
 
-    `kind` is `confirm`, `choose` or `enter`. `needs_login` says that the MES may not answer it. `first_by`
-    has answered, and a second person must answer the same until `first_until`.
+    `kind` is `confirm`, `choose` or `enter`; `sign` is `pin`, `badge` or `any` where the answer is signed at a panel.
+    `needs_login` says that the MES may not answer it. `first_by` has answered, and a second person must answer the same
+    until `first_until`.
     """
 
     id: str
@@ -132,6 +133,7 @@ class PublicPrompt(Struct, frozen=True, kw_only=True):
     fields: tuple[PublicField, ...]
     role: str
     second_person: bool
+    sign: str
     needs_login: bool
     since: Instant
     until: Instant | None
@@ -145,8 +147,8 @@ class PromptList(Struct, frozen=True, kw_only=True):
     Example: {"prompts": [{"id": "mgq3zjvgkpsfhx7u", "scope": "station-1", "job_order_id": "AXLE-0001",
      "step": "Inspect", "action": "inspect", "kind": "choose", "title": "Is it seated?", "text": "", "picture": "",
      "choices": [{"value": "ok", "title": "Yes"}, {"value": "defective", "title": "No"}], "fields": [], "role": "",
-     "second_person": false, "needs_login": false, "since": "2026-11-27T06:00:00.000Z", "until": null, "first_by": "",
-     "first_until": null}]}
+     "second_person": false, "sign": "", "needs_login": false, "since": "2026-11-27T06:00:00.000Z", "until": null,
+     "first_by": "", "first_until": null}]}
     """
 
     prompts: tuple[PublicPrompt, ...]
@@ -183,6 +185,7 @@ def public_prompt(found: OpenPrompt, languages: Sequence[str] = ()) -> PublicPro
         ),
         role=prompt.role,
         second_person=prompt.second_person,
+        sign=prompt.sign,
         needs_login=prompt.needs_login,
         since=rfc3339(found.since),
         until=rfc3339(found.until),

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, StationAsk
-from edge.features.prompts.answer import GivenAnswer
+from msgspec.structs import replace
+
+from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, Signature, StationAsk
+from edge.features.prompts.answer import GivenAnswer, SignedAnswer
 from edge.features.prompts.answering import Person, PromptAnswered, Prompts, unknown_prompt
 from edge.features.prompts.open_prompt import PromptList, public_prompt
 from edge.foundation.errors import Refused
@@ -65,16 +67,30 @@ def _no_picture(name: str) -> Refused:
     )
 
 
+async def _sign(services: PageServices, call: ApiCall) -> PromptAnswered:
+    """Answer as the person who signs, not as the one who has logged in."""
+    signature = Signature(name=call.body.name, pin=call.body.pin, badge=call.body.badge)
+    signer = await services.identify(call.caller, signature)
+    caller = replace(call.caller, user=signer.user, role=signer.role)
+    return await _answer_as(services, replace(call, caller=caller), signer.way)
+
+
 async def _answer(services: PageServices, call: ApiCall) -> PromptAnswered:
+    return await _answer_as(services, call, "")
+
+
+async def _answer_as(services: PageServices, call: ApiCall, signed: str) -> PromptAnswered:
     prompt, caller = call.path["prompt"], call.caller
     prompts = _require(services, prompt)
-    person = Person(caller.user, caller.role)
+    person = Person(caller.user, caller.role, signed)
+    given = GivenAnswer(choice=call.body.choice, values=call.body.values)
+    comment = f"signed by {signed}" if signed else ""
     try:
-        answered = await prompts.answer(prompt, call.body, person, _SOURCE, f"{caller.user}/{call.id}")
+        answered = await prompts.answer(prompt, given, person, _SOURCE, f"{caller.user}/{call.id}")
     except Refused as refusal:
-        services.audit.called(caller, "prompts answer", prompt, "", refusal.message)
+        services.audit.called(caller, "prompts answer", prompt, comment, refusal.message)
         raise
-    services.audit.called(caller, "prompts answer", f"{answered.job_order_id}/{answered.action}", "")
+    services.audit.called(caller, "prompts answer", f"{answered.job_order_id}/{answered.action}", comment)
     return answered
 
 
@@ -95,6 +111,15 @@ PAGE: Final = PagePart(
         ),
         ApiOperation(
             "POST", f"{_PROMPT}/answer", "Answer a prompt.", Role.OPERATOR, PromptAnswered, _answer, GivenAnswer
+        ),
+        ApiOperation(
+            "POST",
+            f"{_PROMPT}/sign",
+            "Answer a prompt at a panel, signed by PIN or badge, with the role of the signer.",
+            Role.OBSERVER,
+            PromptAnswered,
+            _sign,
+            SignedAnswer,
         ),
     ),
     templates=Path(__file__).parent / "templates",

@@ -72,7 +72,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     """The parameters of a prompt.
 
     `picture` is a file of `[prompts] pictures`. `role` is the lowest role of who answers; with `second_person` another
-    person must answer the same. `sign` asks for a signature, which this release cannot take.
+    person must answer the same. `sign` asks for the PIN or the badge of who answers, at a panel; `any` takes both.
     """
 
     title: AuthorText
@@ -82,7 +82,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     fields: tuple[PromptField, ...] = ()
     role: Annotated[str, Meta(pattern="^(operator|engineer)?$")] = ""
     second_person: bool = False
-    sign: Annotated[str, Meta(pattern="^(pin|badge)?$")] = ""
+    sign: Annotated[str, Meta(pattern="^(pin|badge|any)?$")] = ""
 
     @property
     def needs_login(self) -> bool:
@@ -132,8 +132,6 @@ def _form_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _faults(kind: PromptKind, prompt: Prompt) -> Iterator[str]:
-    if prompt.sign:
-        yield f"sign: {prompt.sign!r} is not possible: this release has no login by PIN or badge"
     if kind is not PromptKind.CHOOSE and prompt.choices:
         yield "choices: they belong to the type operator.choose.v1"
     if kind is not PromptKind.ENTER and prompt.fields:

@@ -142,6 +142,15 @@ class Chromium:
         await self.until(until)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
+    async def scan(self, code: str) -> None:
+        """Type a code as a reader does: keys without a pause, and Enter."""
+        calls = []
+        for key in (*code, "Enter"):
+            text = "\r" if key == "Enter" else key
+            calls.append(self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text))
+            calls.append(self.call("Input.dispatchKeyEvent", type="keyUp", key=key))
+        await asyncio.gather(*calls)
+
     async def type(self, text: str) -> None:
         """Type a text into the element that has the focus."""
         await self.call("Input.insertText", text=text)

@@ -19,6 +19,7 @@ from edge.access.users import Token, User, digest, new_token, public_user, write
 from edge.access.web_audit import WebAudit
 from edge.config import GatewaySettings, MqttEquipmentSettings, OperationsSettings, Settings, UsersSettings
 from edge.features.admin.administration import Administration
+from edge.features.page.caller import identify
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import Status
@@ -203,6 +204,7 @@ def services_of(
 ) -> WebServices:
     """Return what the page of a plant works with; `ports` are those of features in addition to telemetry."""
     events = EventHub(plant.store, (SCOPE,))
+    audit = WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms))
     return WebServices(
         active_jobs=ActiveRuns(plant.runs, (SCOPE,)).loaded.values,
         equipment_by_type={TIGHTEN: "wrench", PHOTO: "camera"},
@@ -223,7 +225,8 @@ def services_of(
             "admin": Administration(SETTINGS),
             **ports,
         },
-        audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),
+        audit=audit,
+        identify=partial(identify, users, audit),
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
         is_tls=is_tls,

@@ -74,8 +74,8 @@ def _queued(trail: AuditTrail) -> list[AuditRecord]:
 async def test_login_records_of_one_user_do_not_displace_other_records(services: WebServices) -> None:
     trail = services.audit._trail  # noqa: SLF001 - what waits for the store
     for _ in range(500):
-        services.audit.logged_in("eve", Role.OBSERVER, "::1", "curl")
-    services.audit.logged_in("alice", Role.OPERATOR, "::1", "curl")
+        services.audit.logged_in("eve", Role.OBSERVER, "::1", "curl", "password")
+    services.audit.logged_in("alice", Role.OPERATOR, "::1", "curl", "password")
     assert [audit_record.user for audit_record in _queued(trail)] == ["eve"] * 60 + ["alice"]
 
 

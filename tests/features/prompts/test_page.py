@@ -5,14 +5,20 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.access.login import Users
+from edge.access.password_hash import hash_badge
+from edge.access.users import write_user
 from edge.features.prompts.answering import PromptContext, Prompts
 from edge.features.prompts.page import PAGE
 from edge.model.job_state import JobState
+from edge.model.user import Role
 from edge.station.active_runs import ActiveRuns
+from tests.access.test_login_at_panels import ANNA, BADGE, PIN
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
 from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.test_caller_signatures import PANELS
 from tests.features.prompts.conftest import ask
 from tests.features.prompts.recipes import CHOOSE, CONFIRM, prompt
 from tests.station.plant import SCOPE, Plant
@@ -98,4 +104,70 @@ async def test_gateway_without_people_has_no_prompts(plant: Plant, users: Users)
         alice = await browser.logged_in("alice")
         assert (await alice.get("/api/v1/prompts")).json == {"prompts": []}
         assert (await alice.post("/api/v1/prompts/x/answer", {})).json["kind"] == "unknown_prompt"
-    assert len(PAGE.operations) == 3
+    assert len(PAGE.operations) == 4
+
+
+async def test_signed_answer_is_that_of_the_signer_at_a_panel(
+    plant: Plant,
+    context: PromptContext,
+    users: Users,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write_user(tmp_path / "users", ANNA)
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    services = services_of(plant, users, ports={"prompts": port}, panels=PANELS, is_kiosk=True)
+    async with serving(services) as browser:
+        await ask(plant, "J1", prompt("confirm", sign="badge"))
+        (only,) = (await browser.get("/api/v1/prompts")).json["prompts"]
+        assert (only["sign"], only["needs_login"]) == ("badge", True)
+        address = f"/api/v1/prompts/{only['id']}"
+        alice = await browser.logged_in("alice")
+        unsigned = await alice.post(f"{address}/answer", {})
+        assert (unsigned.status, unsigned.json["kind"]) == (422, "no_signature")
+        by_pin = await alice.post(f"{address}/sign", {"name": "anna", "pin": PIN})
+        assert by_pin.json["kind"] == "no_signature"
+        wrong = await alice.post(f"{address}/sign", {"badge": "04A1B2C3D6"})
+        assert (wrong.status, wrong.json["kind"]) == (401, "login_refused")
+        # The kiosk has no login: the signature is the login.
+        done = await browser.post(f"{address}/sign", {"badge": BADGE})
+        assert (done.status, done.json["by"]) == (200, "anna")
+        assert (await plant.job("J1")).status.state is JobState.ENDED
+
+
+async def test_signer_needs_the_role_of_the_prompt(
+    plant: Plant,
+    context: PromptContext,
+    users: Users,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write_user(tmp_path / "users", ANNA)
+    write_user(tmp_path / "users", replace(ANNA, name="obs", role=Role.OBSERVER, badge=""))
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port}, panels=PANELS)) as browser:
+        max_ = await browser.logged_in("max")
+        await ask(plant, "J1", prompt("confirm", sign="any", role="engineer"))
+        await ask(plant, "J2", prompt("confirm", sign="any"))
+        first, second = (await max_.get("/api/v1/prompts")).json["prompts"]
+        refused = await max_.post(f"/api/v1/prompts/{first['id']}/sign", {"badge": BADGE})
+        assert refused.json["kind"] == "forbidden"
+        refused = await max_.post(f"/api/v1/prompts/{second['id']}/sign", {"name": "obs", "pin": PIN})
+        assert refused.json["kind"] == "forbidden"
+
+
+async def test_second_person_signs_as_the_first_one_did(
+    plant: Plant,
+    context: PromptContext,
+    users: Users,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write_user(tmp_path / "users", ANNA)
+    write_user(tmp_path / "users", replace(ANNA, name="ben", badge=hash_badge("04A1B2C3D5", [ANNA.badge])))
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port}, panels=PANELS, is_kiosk=True)) as browser:
+        await ask(plant, "J1", prompt("confirm", sign="any", second_person=True))
+        (only,) = (await browser.get("/api/v1/prompts")).json["prompts"]
+        address = f"/api/v1/prompts/{only['id']}/sign"
+        for given, waits in (({"badge": BADGE}, True), ({"name": "anna", "pin": PIN}, True)):
+            assert (await browser.post(address, given)).json["awaits_second"] is waits
+        assert (await browser.post(address, {"badge": "04A1B2C3D5"})).json["awaits_second"] is False
+        assert (await plant.job("J1")).status.state is JobState.ENDED

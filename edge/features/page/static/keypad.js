@@ -140,8 +140,8 @@ function done() {
   close();
   // A button that was named holds for what cannot be undone: it is pressed, not this key.
   const button = form?.querySelector("button:not([type=button])");
-  if (field.closest("dialog")) button?.focus();
-  else if (button) form.requestSubmit(button);
+  if (!field.closest("dialog") || form.querySelector("[data-keys]")) form?.requestSubmit(button);
+  else button?.focus();
 }
 
 addEventListener("keydown", () => (byKeyboard = true), true);
@@ -156,8 +156,14 @@ addEventListener(
 );
 addEventListener("focusin", (event) => {
   if (!panel.matches) return;
+  // Where the keys have their place, they write to the field of figures, whatever has the focus.
+  const figured = event.target.closest?.("form:has([data-keys])")?.querySelector("[inputmode=numeric], [data-mode=numeric]");
+  if (figured) {
+    if (!keys || field !== figured) open(figured);
+    return;
+  }
   if (event.target.matches?.(TYPED)) {
-    if (!byKeyboard || event.target.closest("form")?.querySelector("[data-keys]")) open(event.target);
+    if (!byKeyboard) open(event.target);
   } else if (!keys?.contains(event.target)) close();
 });
 // A touch of the field opens the keys again that were hidden.
@@ -169,4 +175,6 @@ addEventListener("input", (event) => {
   text = field.value;
   show();
 });
-if (panel.matches && document.activeElement?.closest("form")?.querySelector("[data-keys]")) open(document.activeElement);
+// Where the keys have their place they are there from the beginning.
+const first = document.querySelector("main form:has([data-keys]) input[inputmode=numeric]");
+if (first) open(first);

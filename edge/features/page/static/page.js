@@ -281,10 +281,29 @@ function confirmed(button) {
   return ask(dialog);
 }
 
+// Sends what a person answers; where it is to be signed, with the name and PIN, or with the badge.
+async function sendSigned(button, signing, address, body) {
+  const { sign, title } = signing.dataset;
+  if (!sign) return send(button, address, body);
+  const dialog = document.getElementById("sign");
+  dialog.dataset.kind = sign;
+  dialog.querySelector("#sign-title").textContent = title;
+  const text = dialog.querySelector("#sign-text");
+  text.textContent = text.dataset[sign];
+  const badge = new Promise((resolve) => {
+    dialog.addEventListener("badge", (event) => {
+      resolve({ badge: event.detail });
+      dialog.close("no");
+    }, { once: true });
+  });
+  const signature = await Promise.race([badge, ask(dialog)]);
+  if (signature) return send(button, address, { ...body, ...signature });
+}
+
 async function press(button, isHeld = false) {
   if (button.dataset.send) {
     if (button.dataset.ask && !(await confirmed(button))) return;
-    await send(button, button.dataset.send, JSON.parse(button.dataset.given));
+    await sendSigned(button, button, button.dataset.send, JSON.parse(button.dataset.given));
     return;
   }
   const { post, shelve, resolve, intervene, all } = button.dataset;
@@ -453,7 +472,8 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.dataset.answer) return;
   event.preventDefault();
-  send(event.submitter ?? form.querySelector("button"), form.dataset.answer, { values: Object.fromEntries(new FormData(form)) });
+  const button = event.submitter ?? form.querySelector("button");
+  sendSigned(button, form, form.dataset.answer, { values: Object.fromEntries(new FormData(form)) });
 });
 
 function typed(text, type) {

@@ -1,0 +1,110 @@
+"""At a panel of 800 x 480 people log in by PIN and by badge, and sign what a recipe asks, by touch and by reader."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from edge.access.login import Users
+from edge.access.users import write_user
+from edge.features.prompts.answering import PromptContext, Prompts
+from edge.model.job_state import JobState
+from edge.station.active_runs import ActiveRuns
+from tests.access.test_login_at_panels import ANNA, BADGE, PIN
+from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.conftest import users  # noqa: F401 - a fixture
+from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.test_caller_signatures import PANELS
+from tests.features.prompts.conftest import ask
+from tests.features.prompts.recipes import ENTER, prompt
+from tests.passwords import PASSWORD
+from tests.station.plant import SCOPE, Plant
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
+]
+
+USER = "document.querySelector('.user span')?.textContent"
+TOO_LARGE = """document.documentElement.scrollWidth > innerWidth
+  || [...document.querySelectorAll("dialog[open], .pin-form")]
+    .some((each) => each.getBoundingClientRect().bottom > innerHeight)"""
+
+
+@pytest_asyncio.fixture
+async def browser(plant: Plant, context: PromptContext, users: Users, tmp_path: Path) -> AsyncIterator[Browser]:  # noqa: F811
+    write_user(tmp_path / "users", ANNA)
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port}, panels=PANELS, is_kiosk=True)) as found:
+        yield found
+
+
+@pytest_asyncio.fixture
+async def screen() -> AsyncIterator[Chromium]:
+    """A panel in German, without a login."""
+    async with chromium() as found:
+        await found.show(800, 480, language="de")
+        yield found
+
+
+async def test_name_and_pin_are_touched_to_log_in(browser: Browser, screen: Chromium) -> None:
+    await screen.go(f"{browser.origin}/login")
+    await screen.until("document.querySelector('.pin-keys .keypad')")
+    assert not await screen.run(TOO_LARGE)
+    for pin in ("0000", PIN):
+        await screen.tap(".name")
+        for digit in pin:
+            await screen.tap(f".keypad [data-key='{digit}']")
+        await screen.tap(".keypad [data-key='done']")
+        if pin == "0000":
+            await screen.until(
+                "document.querySelector('.banner.bad[role=alert]:not([hidden])')?.textContent.includes('PIN')"
+            )
+            await screen.until("document.querySelector('.pin-keys .keypad')")
+    await screen.until(f"location.pathname === '/' && {USER} === 'anna'")
+    assert screen.faults == []
+
+
+async def test_badge_changes_the_user_and_reaches_no_field(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", ENTER)
+    await screen.go(f"{browser.origin}/login?password")
+    await screen.until("document.activeElement.name === 'name'")
+    for text in ("alice", PASSWORD):
+        await screen.type(text)
+        await screen.press("Tab")
+    await screen.press("Enter")
+    await screen.until(f"{USER} === 'alice' && document.querySelector('input[name=note]')")
+    await screen.run("document.querySelector('input[name=note]').focus()")
+    await screen.run("addEventListener('input', (event) => sessionStorage.setItem('leak', event.target.value))")
+    await screen.scan(BADGE)
+    await screen.until(f"{USER} === 'anna'")
+    assert await screen.run("sessionStorage.getItem('leak')") is None
+    await screen.until("document.querySelector('input[name=note]')")
+    await screen.run("document.querySelector('input[name=note]').focus()")
+    await screen.press("o")
+    await screen.until("document.activeElement.value === 'o'")
+    await screen.press("k")
+    await screen.until("document.activeElement.value === 'ok'")
+    assert screen.faults == []
+
+
+async def test_prompt_is_signed_by_pin_and_by_badge(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    for number, by in enumerate(("pin", "badge")):
+        await ask(plant, f"J{number}", prompt("confirm", sign="any"))
+        await screen.go(browser.origin)
+        await screen.tap(".asked [data-sign]")
+        await screen.until("document.querySelector('#sign[open] .keypad')")
+        assert not await screen.run(TOO_LARGE)
+        if by == "pin":
+            await screen.tap("#sign .name")
+            for digit in PIN:
+                await screen.tap(f"#sign [data-key='{digit}']")
+            await screen.tap("#sign [data-key='done']")
+        else:
+            await screen.scan(BADGE)
+        await screen.until("!document.querySelector('.asked')")
+        assert (await plant.job(f"J{number}")).status.state is JobState.ENDED
+    # There is no login: the signature was for one answer.
+    assert await screen.run(USER) is None
+    assert screen.faults == []
