@@ -29,7 +29,7 @@ _STYLE: Final = """
 text { font: 12px ui-monospace, "DejaVu Sans Mono", Consolas, monospace; fill: #111827; white-space: pre }
 text.title { font-size: 14px; font-weight: bold }
 text.step { font-weight: bold }
-text.tick, text.note { font-size: 11px; fill: #4b5563 }
+text.tick, text.note { font-size: 12px; fill: #4b5563 }
 line { stroke: #e5e7eb }
 line.row { stroke: #d1d5db }
 rect.page { fill: #fff }
