@@ -26,6 +26,8 @@ function kindOf(input) {
 }
 
 function open(input) {
+  // A change of the page moves the focus away and back: the keys stay as they are.
+  if (keys?.isConnected && input === field) return;
   field = input;
   text = input.value;
   signs = upper = false;
