@@ -4,12 +4,17 @@ import asyncio
 from typing import Final
 from urllib.parse import unquote
 
+import msgspec
 import structlog
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from edge.features.page.models import Problem
 
 logger = structlog.get_logger(__name__)
 
+_API: Final = "/api/v1/"
+_KINDS: Final = {400: "malformed", 500: "internal"}
 MOST_BODY_BYTES: Final = 64 * 1024
 LARGE_BODIES: Final = (
     "/api/v1/recipes/check",
@@ -157,6 +162,11 @@ def _names_both_lengths(scope: Scope) -> bool:
 
 
 async def _refuse(scope: Scope, receive: Receive, answer: _Answer, status: int, text: str) -> None:
-    if not answer.has_begun:
-        response = PlainTextResponse(f"{text}\n", status, headers={"connection": "close"})
-        await response(scope, receive, answer.send)
+    if answer.has_begun:
+        return
+    headers = {"connection": "close"}
+    response: Response = PlainTextResponse(f"{text}\n", status, headers=headers)
+    if scope["path"].startswith(_API):
+        content = msgspec.json.encode(Problem(kind=_KINDS.get(status, "out_of_bounds"), reason=text))
+        response = Response(content, status, headers=headers, media_type="application/json")
+    await response(scope, receive, answer.send)

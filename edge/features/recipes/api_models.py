@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from edge.features.recipes.changes import Change
-from edge.features.recipes.drafts import MOST_BYTES, RecipeDraft
+from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.recipe_tests import RecipeTest
 from edge.features.recipes.revisions import RevisionLine
 from edge.features.recipes.workbench_requests import RecipeProblem
@@ -15,7 +15,6 @@ from edge.model.instant import rfc3339
 _Id = Annotated[str, Meta(min_length=1, max_length=255)]
 _Version = Annotated[int, Meta(ge=1, description="The version of the draft that its author has seen.")]
 _Reason = Annotated[str, Meta(min_length=1, max_length=1000)]
-_Text = Annotated[str, Meta(max_length=MOST_BYTES)]
 
 
 class PublicRevision(Struct, frozen=True, kw_only=True):
@@ -159,7 +158,7 @@ class NewDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: _Id
     work_master: _Id
     revision: Annotated[int, Meta(ge=1)] | None = None
-    text: _Text | None = None
+    text: str | None = None
 
 
 class DraftChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -173,7 +172,7 @@ class DraftText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text in place of that of a draft; it may have faults."""
 
     version: _Version
-    text: _Text
+    text: str
 
 
 class DraftSeen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

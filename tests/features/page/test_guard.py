@@ -21,7 +21,9 @@ async def test_every_answer_has_a_content_security_policy(browser: Browser) -> N
 async def test_large_body_is_refused_without_reading(browser: Browser) -> None:
     body = b"x" * (MOST_BODY_BYTES + 1)
     headers = {"origin": browser.origin, "content-type": "application/json"}
-    assert (await browser.send("POST", "/api/v1/session", headers, body)).status == 413
+    reply = await browser.send("POST", "/api/v1/session", headers, body)
+    assert reply.status == 413
+    assert reply.json == {"kind": "out_of_bounds", "reason": "the body has more than 65536 bytes", "advice": ""}
 
 
 async def test_large_request_header_is_refused(browser: Browser) -> None:
