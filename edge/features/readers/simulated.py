@@ -83,7 +83,7 @@ def _lines(source: Iterable[str]) -> "asyncio.Queue[str | None]":
     return lines
 
 
-@click.command(epilog="Example: echo S1234 | edge sim reader --port 2001")
+@click.command(epilog="Example: edge sim reader --port 2001 < codes.txt")
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=2001, show_default=True, help="Port on the loopback address."
 )
