@@ -1,6 +1,7 @@
 """Changes users in their file, for the command line and the page: who may be one, with which password."""
 
 import contextlib
+import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -68,39 +69,52 @@ def check_new(file: Path, name: str) -> None:
 
 def add(file: Path, name: str, role: Role, secret: str) -> None:
     """Add a user. Raises Refused for a name or a password that is not allowed, and when the file cannot be written."""
-    check_new(file, name)
-    check_password(secret)
-    write(file, User(name, role, hash_password(secret)))
+    with _alone(file):
+        check_new(file, name)
+        check_password(secret)
+        write_user(file, User(name, role, hash_password(secret)))
 
 
 def set_password(file: Path, name: str, secret: str) -> None:
     """Change the password of a user. Raises Refused as `add` does."""
-    user = user_in(file, name)
     check_password(secret)
-    write(file, replace(user, password_hash=hash_password(secret)))
+    change(file, name, password_hash=hash_password(secret))
 
 
 def set_role(file: Path, name: str, role: Role) -> None:
     """Change the role of a user. Raises Refused."""
-    write(file, replace(user_in(file, name), role=role))
+    change(file, name, role=role)
 
 
 def remove_second_factor(file: Path, name: str) -> None:
     """Remove the second factor of a user. Raises Refused."""
-    write(file, replace(user_in(file, name), totp="", recovery=()))
+    change(file, name, totp="", recovery=())
 
 
 def remove(file: Path, name: str) -> None:
     """Remove a user. Raises Refused."""
-    user_in(file, name)
-    with _file_errors(file):
+    with _alone(file):
+        user_in(file, name)
         remove_user(file, name)
 
 
-def write(file: Path, user: User) -> None:
-    """Add a user or replace the one with this name. Raises Refused(`file`)."""
+def change(file: Path, name: str, **changes: object) -> None:
+    """Change members of a user, as the file has the user then. Raises Refused(`user`), Refused(`file`)."""
+    with _alone(file):
+        write_user(file, replace(user_in(file, name), **changes))
+
+
+@contextlib.contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Read and write the file alone: of two changes at once, by the page and a command, one would be lost."""
     with _file_errors(file):
-        write_user(file, user)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
 
 def is_writable(file: Path) -> bool:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 
 from edge.access import user_changes
 from edge.access.password_hash import hash_badge, hash_password, is_password
@@ -376,7 +375,7 @@ async def logout(at: StoreAccess) -> str:
 
 
 def _change(settings: Settings, user: User, **changes: object) -> None:
-    user_changes.write(Path(settings.users_file), replace(user, **changes))
+    user_changes.change(Path(settings.users_file), user.name, **changes)
 
 
 _ADVICE = "List them with: edge sessions list"
