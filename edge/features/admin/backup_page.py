@@ -136,7 +136,8 @@ async def _upload(services: PageServices, call: ApiCall) -> CheckedUpload:
     name = f"{_prefix(services, 'upload')}-{at:%Y%m%d-%H%M%S}{ARCHIVE}"
     async with opened.uploading:
         with recorded(services, call.caller, "backup upload", name):
-            part = folder / f"{name}.part"
+            # Always the same: one that a power cut left is replaced, not kept for ever.
+            part = folder / f"{_prefix(services, 'upload')}.part"
             try:
                 await _receive(call.body, part)
                 await _check(part, opened.settings_file)

@@ -116,6 +116,15 @@ async def test_uploaded_backup_is_checked_and_kept(
     assert names_in(folder) == [checked["name"]]
 
 
+async def test_rest_of_an_upload_before_a_power_cut_is_replaced(
+    browser: Browser, folder: Path, settings_file: Path, tmp_path: Path
+) -> None:
+    content = await _backup(tmp_path / "b.tar.gz", settings_file)
+    (folder / f"{SETTINGS.gateway.name}-upload.part").write_bytes(b"half of a file")
+    checked = (await _send(await browser.logged_in("max"), content)).json
+    assert names_in(folder) == [checked["name"]]
+
+
 async def test_upload_that_cannot_be_restored_leaves_no_file(
     browser: Browser, folder: Path, settings_file: Path, tmp_path: Path
 ) -> None:
