@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Protocol
 
+import structlog
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
@@ -31,6 +32,8 @@ from edge.opcua.monitored_items import MonitoredItem, MonitoredItems
 from edge.opcua.request_counts import SubscriptionCounts
 from edge.opcua.server_channel import RequestKey, ServerChannel
 from edge.opcua.time_slices import Account, Turns
+
+logger = structlog.get_logger(__name__)
 
 _KEEPS_UP = 3
 """A client that has not acknowledged so many messages does not keep up: they are kept until it does."""
@@ -186,6 +189,13 @@ class ClientSubscription:
         self._task = asyncio.create_task(self._publish_regularly(subscriptions), name="opcua subscription")
 
     async def _publish_regularly(self, subscriptions: "ClientSubscriptions") -> None:
+        try:
+            await self._publish_until_late()
+        except Exception as error:  # noqa: BLE001 - its client hears of the end, not of nothing for ever
+            logger.error("OPC UA subscription ended by a defect", subscription=self.id, reason=repr(error))
+        subscriptions.delete(self.id)
+
+    async def _publish_until_late(self) -> None:
         loop = asyncio.get_running_loop()
         next_at = loop.time()
         while self.late_count <= self.lifetime_count:
@@ -196,7 +206,6 @@ class ClientSubscription:
                     await self._modified.wait()
                 self._modified.clear()
                 next_at = loop.time()
-        subscriptions.delete(self.id)
 
     def close(self) -> None:
         """End it with its items."""

@@ -103,3 +103,25 @@ async def test_expired_publish_request_is_answered_with_a_timeout() -> None:
     (expired, code), (used, publication) = connection.sent
     assert (expired, code, used) == (RequestKey(0, 0), ua.StatusCodes.BadTimeout, RequestKey(1, 1))
     assert publication.subscription_id == made.SubscriptionId
+
+
+class _Broken(_Connection):
+    """A connection on which no answer can be encoded."""
+
+    def respond(self, key: RequestKey, response: object) -> None:
+        super().respond(key, response)
+        raise ValueError("a value of another type")
+
+
+async def test_subscription_that_cannot_publish_ends_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """It stayed without a task: its client heard nothing for ever, and the log did not say why."""
+    turns, connection = Turns(), _Broken()
+    session = _session(turns, connection)
+    await session.publish_requests.add(PublishRequest(RequestKey(1, 1), cast("Any", connection), (), math.inf), 1)
+    subscriptions = ClientSubscriptions(AddressSpace(), limits.DEFAULTS, turns)
+    before = asyncio.all_tasks()
+    made = subscriptions.create(session, ua.CreateSubscriptionParameters()).SubscriptionId
+    (publishing,) = asyncio.all_tasks() - before
+    await asyncio.wait([publishing], timeout=5)
+    assert subscriptions.get(made) is None
+    assert "a value of another type" in capsys.readouterr().out
