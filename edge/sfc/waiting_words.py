@@ -1,5 +1,6 @@
 """States what a run waits for in the words of its author and of a person at the station, without a formula."""
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
@@ -80,7 +81,9 @@ def waits_in_words(net: Net, run: Run, now: int, languages: Sequence[str], facts
         return ()
     at = now if run.paused_at is None else run.paused_at
     words: list[WaitInWords] = []
-    for wait in explain_waiting(net, run, now, facts.holders, facts.mirrors, facts.unsent):
+    waits = explain_waiting(net, run, now, facts.holders, facts.mirrors, facts.unsent)
+    at_work = {wait.action for wait in waits if isinstance(wait, ActionWaits)}
+    for wait in waits:
         match wait:
             case PersonWaits(failure):
                 title = action_title(net, failure.action, failure.step, languages)
@@ -98,7 +101,7 @@ def waits_in_words(net: Net, run: Run, now: int, languages: Sequence[str], facts
             case ActionWaits():
                 words.append(_action(net, wait, languages, facts))
             case TransitionWaits():
-                words += _transition(net, run, wait, at, languages, facts)
+                words += _transition(net, run, wait, at, languages, facts, at_work)
             case RunHalted(text):
                 words.append(WaitInWords(kind=WaitKind.PAUSE, title="", text=text))
     return tuple(sorted(words, key=lambda item: _ORDER.index(item.kind)))
@@ -143,7 +146,13 @@ def _action(net: Net, wait: ActionWaits, languages: Sequence[str], facts: WaitFa
 
 
 def _transition(
-    net: Net, run: Run, wait: TransitionWaits, at: int, languages: Sequence[str], facts: WaitFacts
+    net: Net,
+    run: Run,
+    wait: TransitionWaits,
+    at: int,
+    languages: Sequence[str],
+    facts: WaitFacts,
+    at_work: Collection[str],
 ) -> Iterator[WaitInWords]:
     transition = net.entry if wait.index < 0 else net.transitions[wait.index]
     if missing := [lock for lock in run.locks.missing if lock in transition.locks]:
@@ -152,6 +161,10 @@ def _transition(
     view = RunView(net, run, at, facts.mirrors)
     if not wait.unmet or any(not view.done(step) for step in transition.needs_done):
         # The actions of the step say it, or the next signal clears it.
+        return
+    names = tuple(_names(wait))
+    if any(name.path[0] == "actions" and name.path[1] in at_work for name in names if len(name.path) > 1):
+        # The action that the condition is about says it.
         return
     title = transition_title(net, transition, languages)
     since = max((run.steps[source].activated_at for source in transition.sources), default=at)
@@ -163,7 +176,7 @@ def _transition(
             waited_ms=at - since,
             allowed_ms=at - since + left,
         )
-    elif title or (title := ", ".join(_subjects(net, wait, languages))):
+    elif title or (title := ", ".join(dict.fromkeys(_subject(net, name, languages) for name in names))):
         yield WaitInWords(kind=WaitKind.CONDITION, title=title, text=Text.of("not yet"), waited_ms=at - since)
 
 
@@ -190,16 +203,11 @@ def _time_left(transition: NetTransition, view: RunView) -> int:
     return min(instants, default=view.at) - view.at
 
 
-def _subjects(net: Net, wait: TransitionWaits, languages: Sequence[str]) -> Iterator[str]:
-    """Yield what the unmet terms of a condition are about, each once."""
-    subjects: dict[str, None] = {}
+def _names(wait: TransitionWaits) -> Iterator[Name]:
+    """Yield the names in the unmet terms of a condition."""
     for term in wait.unmet:
-        try:
-            names = tuple(names_of(parse(str(term.text))))
-        except ExpressionSyntaxError:
-            continue
-        subjects.update(dict.fromkeys(_subject(net, name, languages) for name in names))
-    yield from subjects
+        with contextlib.suppress(ExpressionSyntaxError):
+            yield from names_of(parse(str(term.text)))
 
 
 def _subject(net: Net, name: Name, languages: Sequence[str]) -> str:

@@ -53,6 +53,12 @@ def test_unfulfilled_condition_is_named_without_a_formula() -> None:
     assert not set("=>()'") & set(words.title)
 
 
+def test_condition_about_an_action_at_work_is_left_to_the_action() -> None:
+    """Below the question of an operator stood "Look, Choice: not yet"."""
+    data = recipe("A B", [transition("A", "B", "actions.look.done and choice == 'flush'")], [action("look", "A")])
+    assert [words.title for words in _waits(Driven(net_of(data)), 1000)] == ["Look"]
+
+
 def test_transition_with_a_title_is_named_by_it() -> None:
     words = _one(recipe("A B", [{**transition("A", "B", "part_present"), "title": "Part is in the fixture"}]))
     assert words.title == "Part is in the fixture"
