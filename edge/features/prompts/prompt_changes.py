@@ -57,8 +57,8 @@ class PromptEvent(Struct, frozen=True, kw_only=True):
      "result": {"choice": "ok"}, "prompt": {"id": "mgq3zjvgkpsfhx7u", "scope": "station-1",
      "job_order_id": "AXLE-0001", "step": "Inspect", "action": "inspect", "kind": "choose", "title": "Is it seated?",
      "text": "", "picture": "", "choices": [{"value": "ok", "title": "Yes"}, {"value": "defective", "title": "No"}],
-     "fields": [], "role": "", "second_person": false, "needs_login": false, "since": "2026-11-27T06:00:00.000Z",
-     "until": null, "first_by": "", "first_until": null}}
+     "fields": [], "role": "", "second_person": false, "sign": "", "needs_login": false,
+     "since": "2026-11-27T06:00:00.000Z", "until": null, "first_by": "", "first_until": null}}
     """
 
     change: str
