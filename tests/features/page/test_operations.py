@@ -113,7 +113,7 @@ async def test_changes_by_an_observer_are_refused(browser: Browser) -> None:
     for path in [
         api_operation.path.format_map(IN_PATHS) for api_operation in OPERATIONS if api_operation.method == "POST"
     ]:
-        # At a panel whoever signs says who it is; the login does not count.
+        # A person who signs at a panel has no login there.
         kind = "not_at_panel" if path.endswith("/sign") else "forbidden"
         assert (await eve.post(f"/api/v1{path}", {})).json["kind"] == kind, path
 
