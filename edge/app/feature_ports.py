@@ -58,34 +58,6 @@ class RecordedTags(Protocol):
         """Record also the tags that match one of these patterns: they are published to other systems."""
 
 
-class SourceKeys(Protocol):
-    """The keys of an MQTT source, `[source.NAME]`, for the feature that reads its payload."""
-
-    @property
-    def topic(self) -> str:
-        """The filter of its topics."""
-
-    @property
-    def tag(self) -> str:
-        """The name of a tag, with `{...}` for what differs."""
-
-    @property
-    def pointer(self) -> str:
-        """The JSON Pointer to the value in a payload."""
-
-    @property
-    def encoding(self) -> str:
-        """How a value is encoded."""
-
-    @property
-    def device(self) -> str:
-        """The device to which a sample belongs."""
-
-    @property
-    def carrier(self) -> str:
-        """The carrier to which devices are bound."""
-
-
 class MqttSource(Struct, frozen=True):
     """A source of the settings, `[source.NAME]`, whose messages another feature reads."""
 

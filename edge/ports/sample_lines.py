@@ -5,7 +5,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -140,3 +140,31 @@ def _text(data: Mapping[str, Any], member: str) -> str | None:
     if text is not None and not isinstance(text, str):
         raise LineError(f"{member} is a text")
     return text
+
+
+class SourceKeys(Protocol):
+    """The keys of an MQTT source, `[source.NAME]`, for the feature that reads its payload."""
+
+    @property
+    def topic(self) -> str:
+        """The filter of its topics."""
+
+    @property
+    def tag(self) -> str:
+        """The name of a tag, with `{...}` for what differs."""
+
+    @property
+    def pointer(self) -> str:
+        """The JSON Pointer to the value in a payload."""
+
+    @property
+    def encoding(self) -> str:
+        """How a value is encoded."""
+
+    @property
+    def device(self) -> str:
+        """The device to which a sample belongs."""
+
+    @property
+    def carrier(self) -> str:
+        """The carrier to which devices are bound."""

@@ -101,11 +101,11 @@ def test_a_recipe_with_a_faulty_prompt_is_refused_by_name(plant: Plant, tmp_path
     file.write_text(json.dumps(recipe))
     checked = _check(file)
     assert "unknown parameter 'colour'" in checked
-    signed = asking("confirm", sign="pin")
+    signed = asking("confirm", sign="eyes")
     item = {"ID": "WM-2", "data": signed, "dataschema": RECIPE_SCHEMA}
     answer = plant.mes.ask(SETTING.format("workmaster"), [item])
     assert answer.attributes["mdcserrorkind"] == "recipe"
-    assert "sign: 'pin' is not possible" in json.dumps(answer.data)
+    assert "sign: Invalid enum value 'eyes'" in json.dumps(answer.data)
 
 
 def _check(file: Path) -> str:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -82,7 +82,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     fields: tuple[PromptField, ...] = ()
     role: Annotated[str, Meta(pattern="^(operator|engineer)?$")] = ""
     second_person: bool = False
-    sign: Annotated[str, Meta(pattern="^(pin|badge|any)?$")] = ""
+    sign: Literal["", "pin", "badge", "any"] = ""
 
     @property
     def needs_login(self) -> bool:

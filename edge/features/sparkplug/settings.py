@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from edge.app.feature_ports import SourceKeys
 from edge.config.hosts import broker_conflicts
 from edge.config.sections import FeatureSettings, Section, Settings
 from edge.foundation.text import Text
+from edge.ports.sample_lines import SourceKeys
 
 _Id = Annotated[
     str, Meta(pattern=r"^[^\s/+#]*$", extra={"expected": "a name without blanks or any of / + #"}, max_length=100)
