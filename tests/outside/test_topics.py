@@ -73,7 +73,8 @@ def test_tables_of_topics_list_every_topic_of_a_gateway(tmp_path: Path) -> None:
                 mes.call("Abort", {"JobOrderID": "J1"})
                 # The abort raises a built-in alarm.
                 wait_for(lambda: f"{PREFIX}/{SCOPE}/alarm/" in log.read_text(), "the alarm is retained")
-                wait_for(lambda: f"{PREFIX}/{SCOPE}/data" in of_the_gateway(log.read_text()), "progress is published")
+                published = {f"{PREFIX}/{SCOPE}/alarms", f"{PREFIX}/{SCOPE}/data"}
+                wait_for(lambda: published <= of_the_gateway(log.read_text()), "alarm and progress are published")
             finally:
                 for client in (mes.client, wrench.client, reader):
                     client.close()
