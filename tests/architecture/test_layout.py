@@ -128,10 +128,11 @@ def test_the_readme_shows_the_two_commands() -> None:
 
 
 def test_ci_runs_the_documented_make_targets() -> None:
-    called = re.findall(r"^make ([\w-]+)", text(Path(".ci/run")), re.MULTILINE)
-    assert called == ["setup", "check", "test", "deb", "repo", "system-test", "debian13"]
+    called = re.findall(r'^  stage "[^"]+" make ([\w-]+)', text(Path(".ci/run")), re.MULTILINE)
     section = text(Path("README.md")).partition("    .ci/run\n")[2].partition("\n## ")[0]
-    assert re.findall(r"`make ([\w-]+)`", section) == called
+    documented = re.findall(r"`make ([\w-]+)`", section)
+    assert documented == ["setup", "check", "test", "deb", "repo", "system-test", "debian13"]
+    assert set(called) == set(documented)
     assert "entry: make check" in text(Path(".pre-commit-config.yaml"))
 
 
