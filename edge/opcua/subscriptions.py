@@ -106,6 +106,8 @@ class PublishRequests:
         """Take the oldest request; without one the subscription gets the next that arrives."""
         while self._waiting:
             request = self._waiting.popleft()
+            if request.connection is not subscription.session.connection:  # the session has moved to another one
+                continue
             if request.expires_at >= asyncio.get_running_loop().time():
                 return request
             request.connection.fail(request.key, ua.StatusCodes.BadTimeout)
@@ -192,13 +194,18 @@ class ClientSubscription:
         try:
             await self._publish_until_late()
         except Exception as error:  # noqa: BLE001 - its client hears of the end, not of nothing for ever
-            logger.error("OPC UA subscription ended by a defect", subscription=self.id, reason=repr(error))
+            self._end(error)
         subscriptions.delete(self.id)
+
+    def _end(self, error: Exception) -> None:
+        logger.error("OPC UA subscription ended by a defect", subscription=self.id, reason=repr(error))
+        self.is_closed = True
+        self._modified.set()
 
     async def _publish_until_late(self) -> None:
         loop = asyncio.get_running_loop()
         next_at = loop.time()
-        while self.late_count <= self.lifetime_count:
+        while self.late_count <= self.lifetime_count and not self.is_closed:
             await self.publish()
             next_at = max(next_at + self.interval_ms / 1000, loop.time())
             with contextlib.suppress(TimeoutError):
@@ -265,11 +272,13 @@ class ClientSubscription:
         return has_sent
 
     async def _publish_once(self, request: PublishRequest | None) -> bool:
-        session = self.session
-        async with self._turns.work(session.account):
-            # It may have been deleted while it waited for its turn: the request then serves another subscription.
-            is_sent = not self.is_closed and self._is_due(request) and self._send(request)
-        await session.connection.flush()
+        async with self._turns.work(self.session.account):
+            # While it waited for its turn it may have been deleted, or moved to another session or connection: the
+            # request then serves another subscription.
+            connection = self.session.connection
+            is_served = request is None or request.connection is connection
+            is_sent = is_served and not self.is_closed and self._is_due(request) and self._send(request)
+        await connection.flush()
         return is_sent
 
     @property
@@ -289,6 +298,18 @@ class ClientSubscription:
             self.counts.late += self.late_count == 0
             self.late_count += 1
             return False
+        try:
+            self._answer(request)
+        except ServiceError as error:
+            # The results of thousands of acknowledgements fill a message alone.
+            request.connection.fail(request.key, error.code)
+        except Exception as error:  # noqa: BLE001 - its client hears of the end, not of nothing for ever
+            request.connection.fail(request.key, ua.StatusCodes.BadInternalError)
+            self._end(error)
+        return True
+
+    def _answer(self, request: PublishRequest) -> None:
+        """Answer a request with what is due. Raises ServiceError when the answer is too large."""
         self._is_new = False
         self.keep_alive_count = self.late_count = 0
         self.counts.publish_requests += 1
@@ -302,12 +323,7 @@ class ClientSubscription:
                 del self.unacknowledged[next(iter(self.unacknowledged))]
                 self.counts.discarded_messages += 1
         publication = Publication(self.id, list(self.unacknowledged), self._has_more, message, request.results)
-        try:
-            request.connection.respond(request.key, publication)
-        except ServiceError as error:
-            # The results of thousands of acknowledgements fill a message alone.
-            request.connection.fail(request.key, error.code)
-        return True
+        request.connection.respond(request.key, publication)
 
 
 class ClientSubscriptions:

@@ -64,6 +64,7 @@ from edge.uaserver.space import (
     add_event_type,
     add_machine,
     add_namespace_metadata,
+    make_notifier_of_machines,
 )
 from edge.uaserver.view import MaintenanceView
 
@@ -387,6 +388,7 @@ async def _add_machines(
 ) -> dict[str, MachineNodes]:
     iserver = server.iserver
     add_event_type(iserver)
+    make_notifier_of_machines(iserver)
     nodes = {}
     for machine in machines:
         uri = settings.product_instance_uri or application_uri(gateway)

@@ -130,6 +130,11 @@ def add_namespace_metadata(
     _instantiate(iserver, metadata, place, values)
 
 
+def make_notifier_of_machines(iserver: InternalServer) -> None:
+    """Connect the folder of all machines to the root of the notifiers (OPC 10000-3, 7.17)."""
+    add_reference(iserver.aspace, SERVER, HAS_NOTIFIER, MACHINES)
+
+
 async def add_machine(
     iserver: InternalServer, declared: Declarations, machine: MachineDescription, nameplate: Nameplate
 ) -> MachineNodes:
@@ -159,8 +164,8 @@ async def add_machine(
 
     control, results = f"{management}/JobOrderControl", f"{management}/JobOrderResults"
     add_reference(iserver.aspace, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
-    add_reference(iserver.aspace, SERVER, HAS_NOTIFIER, root.node_id)
-    add_reference(iserver.aspace, root.node_id, HAS_NOTIFIER, _node_id(results))
+    for above, below in ((MACHINES, root.node_id), (root.node_id, _node_id(results))):
+        add_reference(iserver.aspace, above, HAS_NOTIFIER, below)
     for node_id in (root.node_id, _node_id(results)):
         _enable_event_subscription(iserver, node_id)
     await _invalidate_current_state(iserver, control)

@@ -56,6 +56,7 @@ class _Connection:
     def __init__(self) -> None:
         self.sent: list[tuple[RequestKey, Any]] = []
         self.is_served = asyncio.Event()
+        self.flushes = 0
 
     def respond(self, key: RequestKey, response: object) -> None:
         self.sent.append((key, response))
@@ -66,6 +67,7 @@ class _Connection:
 
     async def flush(self) -> None:
         """Everything is sent at once."""
+        self.flushes += 1
 
 
 def _session(turns: Turns, connection: _Connection) -> Any:
@@ -89,6 +91,42 @@ async def test_deleted_subscription_uses_no_publish_request() -> None:
     assert not connection.sent
 
 
+async def test_moved_subscription_leaves_the_request_of_its_old_session() -> None:
+    """The session before got the notifications of a subscription that was transferred while it waited for its turn."""
+    turns, before, after = Turns(), _Connection(), _Connection()
+    old, new = _session(turns, before), _session(turns, after)
+    subscriptions = ClientSubscriptions(AddressSpace(), limits.DEFAULTS, turns)
+    subscription = subscriptions.get(subscriptions.create(old, ua.CreateSubscriptionParameters()).SubscriptionId)
+    assert subscription is not None
+    async with turns.work(old.account):
+        arriving = PublishRequest(RequestKey(1, 1), cast("Any", before), (), math.inf)
+        publishing = asyncio.create_task(subscription.publish(arriving))
+        await asyncio.sleep(0)
+        subscription.move(new)
+    assert not await publishing
+    assert (before.sent, before.flushes) == ([], 0)
+    waiting = PublishRequest(RequestKey(2, 2), cast("Any", after), (), math.inf)
+    await new.publish_requests.add(waiting, 1)
+    async with asyncio.timeout(5):
+        await after.is_served.wait()
+    assert [key for key, _ in after.sent] == [RequestKey(2, 2)]
+
+
+async def test_request_of_a_lost_connection_answers_no_subscription() -> None:
+    """It came to the queue of its session after another connection had taken the session over."""
+    turns, lost, connection = Turns(), _Connection(), _Connection()
+    session = _session(turns, connection)
+    for number, source in enumerate((lost, connection)):
+        await session.publish_requests.add(
+            PublishRequest(RequestKey(number, number), cast("Any", source), (), math.inf), 1
+        )
+    subscriptions = ClientSubscriptions(AddressSpace(), limits.DEFAULTS, turns)
+    subscriptions.create(session, ua.CreateSubscriptionParameters())
+    async with asyncio.timeout(5):
+        await connection.is_served.wait()
+    assert lost.sent == []
+
+
 async def test_expired_publish_request_is_answered_with_a_timeout() -> None:
     turns, connection = Turns(), _Connection()
     session = _session(turns, connection)
@@ -109,12 +147,11 @@ class _Broken(_Connection):
     """A connection on which no answer can be encoded."""
 
     def respond(self, key: RequestKey, response: object) -> None:
-        super().respond(key, response)
         raise ValueError("a value of another type")
 
 
 async def test_subscription_that_cannot_publish_ends_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """It stayed without a task: its client heard nothing for ever, and the log did not say why."""
+    """It stayed without a task, and its Publish request without an answer: its client heard nothing for ever."""
     turns, connection = Turns(), _Broken()
     session = _session(turns, connection)
     await session.publish_requests.add(PublishRequest(RequestKey(1, 1), cast("Any", connection), (), math.inf), 1)
@@ -124,4 +161,5 @@ async def test_subscription_that_cannot_publish_ends_with_its_reason(capsys: pyt
     (publishing,) = asyncio.all_tasks() - before
     await asyncio.wait([publishing], timeout=5)
     assert subscriptions.get(made) is None
+    assert connection.sent == [(RequestKey(1, 1), ua.StatusCodes.BadInternalError)]
     assert "a value of another type" in capsys.readouterr().out

@@ -162,12 +162,13 @@ async def test_change_before_the_start_has_no_response(server: UaServer, space: 
 
 
 async def test_notifiers_lead_from_the_server_object_to_the_results(client: Client, space: Space) -> None:
+    """Machines had all events, and no reference said from where."""
     machines = await client.nodes.objects.get_child([space.name("Machines", UA + "Machinery/")])
-    chain = [client.nodes.server, await space.machine(), await results(space)]
+    chain = [client.nodes.server, machines, await space.machine(), await results(space)]
     for above, below in pairwise(chain):
         references = await above.get_references(ua.ObjectIds.HasNotifier, ua.BrowseDirection.Forward)
         assert below.nodeid in {reference.NodeId for reference in references}
-    for node in (*chain, machines):
+    for node in chain:
         assert await node.read_event_notifier() == {ua.EventNotifier.SubscribeToEvents}
 
 

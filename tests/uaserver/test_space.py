@@ -17,7 +17,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def reference_to(node: Node, child: Node) -> int:
-    (found,) = [ref for ref in await node.get_references() if ref.IsForward and ref.NodeId == child.nodeid]
+    """Return the type of the reference to a child, but for that of its events."""
+    notifier = ua.NodeId(ua.ObjectIds.HasNotifier)
+    references = [ref for ref in await node.get_references() if ref.IsForward and ref.ReferenceTypeId != notifier]
+    (found,) = [ref for ref in references if ref.NodeId == child.nodeid]
     return int(found.ReferenceTypeId.Identifier)
 
 
