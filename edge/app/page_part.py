@@ -122,13 +122,15 @@ class StationAsk(Struct, frozen=True):
     """What is asked of people at the station about a job, or about none: drawn on its card by a template.
 
     The template finds `data` as `ask`, the role of the reader as `may_control`, and its labels as `t`. `title` says in
-    short what is asked.
+    short what is asked. `action` of `step` waits for the answer.
     """
 
     job_id: str
     title: str
     template: str
     data: Any
+    action: str = ""
+    step: str = ""
 
 
 class AdminLink(NamedTuple):
@@ -152,3 +154,5 @@ class PagePart(Struct, frozen=True):
     """Reads what it asks of people at the station with the services, in the languages of a reader."""
     administration: Sequence[AdminLink] = ()
     """What leads to its pages from the page of the gateway."""
+    manual: Mapping[str, str] = {}
+    """The page of the manual about each of its pages: its name below docs, as `how-to/results`, a heading after `#`."""

@@ -273,4 +273,11 @@ PAGE: Final = PagePart(
         AdminLink("/backups", "backups", "engineer"),
     ),
     templates=Path(__file__).parent / "templates",
+    manual={
+        "/equipment": "how-to/troubleshooting#it-runs-and-something-is-unavailable",
+        "/messages": "how-to/troubleshooting#a-message-is-refused",
+        "/audit": "reference/cli#edge-audit",
+        "/users": "how-to/users#at-the-station-page",
+        "/backups": "how-to/backup",
+    },
 )

@@ -328,5 +328,6 @@ PAGE: Final = PagePart(
     ),
     pages={"/results": _results_page, "/result": _result_page},
     links={"/results": "results"},
+    manual={"/results": "how-to/results#on-the-station-page", "/result": "how-to/results#on-the-station-page"},
     templates=Path(__file__).parent / "templates",
 )

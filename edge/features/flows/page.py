@@ -182,4 +182,5 @@ PAGE: Final = PagePart(
     {"/flows": _flows_page, "/flow": _flow_page},
     {"/flows": "flows"},
     Path(__file__).parent / "templates",
+    manual={"/flows": "reference/flows", "/flow": "reference/flows"},
 )

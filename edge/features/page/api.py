@@ -33,7 +33,8 @@ logger = structlog.get_logger(__name__)
 
 _JSON: Final = "application/json"
 GZIP: Final = "application/gzip"
-_PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+"""Of pictures that are opened on their own: they load and execute nothing."""
 _PING_S: Final = 10.0
 _INSTANTS: Final = ("start_time",)
 
@@ -75,7 +76,7 @@ class Api:
             answer = await execute()
         match answer:
             case Svg(document):
-                return Response(document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
+                return Response(document, media_type="image/svg+xml", headers=PICTURE_HEADERS)
             case Download(content, name, media_type):
                 # The name is a hash and an ending of ours.
                 headers = {"content-disposition": f'attachment; filename="{name}"'}

@@ -31,10 +31,12 @@ from edge.features.page import (
     job_views,
     recipe_operations,
 )
-from edge.features.page.api import log_in, log_in_at_panel, set_cookie
+from edge.features.page.api import PICTURE_HEADERS, log_in, log_in_at_panel, set_cookie
 from edge.features.page.attention import read_asks, read_attention
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
+from edge.features.page.help_pages import help_page, manual_file, manual_page
+from edge.features.page.manual import ADDRESS
 from edge.features.page.models import Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
@@ -218,9 +220,24 @@ PAGES: Final[Mapping[str, Render]] = {
     "/doctor": _doctor,
     "/log": _log,
     "/api": _api,
+    "/help": help_page,
     **{address: render for part in page_parts() for address, render in part.pages.items()},
 }
 """The pages by their address."""
+MANUAL: Final[Mapping[str, str]] = {
+    "/": "how-to/station-page#the-pages",
+    "/job": "how-to/watch-a-job",
+    "/jobs": "how-to/watch-a-job",
+    "/recipes": "how-to/release-a-recipe",
+    "/recipe": "how-to/release-a-recipe",
+    "/recipe-check": "how-to/check-a-recipe",
+    "/gateway": "how-to/monitoring",
+    "/doctor": "how-to/troubleshooting",
+    "/log": "how-to/troubleshooting",
+    "/api": "reference/http-api",
+    **{address: name for part in page_parts() for address, name in part.manual.items()},
+}
+"""The page of the manual about a page, by its address: a name below docs, with the heading after `#`."""
 _FIRST: Final = ("/", "/jobs", "/alarms")
 """What operators need stands first; the rest is behind *More* on a panel."""
 LINKS: Final = sorted(
@@ -245,6 +262,8 @@ ADMINISTRATION: Final = (
 
 _HERE: Final = Path(__file__).parent
 _MEDIA: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_PICTURE_S: Final = 3600
+"""How long browsers keep a picture of the manual, in seconds."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -264,6 +283,7 @@ class Pages:
         routes.append(Route("/login", self._login_form, methods=["GET"]))
         routes.append(Route("/login", self._log_in, methods=["POST"]))
         routes.append(Route("/logout", self._log_out, methods=["POST"]))
+        routes.append(Route(ADDRESS + "{name:path}", self._manual, methods=["GET"]))
         routes += [
             Route(f"/static/{path.name}", functools.partial(_file, path.read_bytes(), _MEDIA[path.suffix]))
             for path in sorted((_HERE / "static").iterdir())
@@ -294,6 +314,25 @@ class Pages:
     async def _rendered(self, render: Render, request: Request, caller: WebCaller) -> Response:
         template, data = await render(self._services, caller, request.query_params)
         return await self._render(template, request, caller, data)
+
+    async def _manual(self, request: Request) -> Response:
+        """Return a page, a picture or a file of the manual."""
+        name = request.path_params["name"]
+        if name.endswith(".html"):
+            return await self._page(functools.partial(manual_page, name), request)
+        try:
+            if await self._callers.find(request) is None:
+                return RedirectResponse("/login", 303)
+            file = await manual_file(self._services, name)
+        except EdgeError as error:
+            return await self._error(request, error)
+        kind = "inline" if file.media_type.startswith("image/") else "attachment"
+        headers = {
+            **PICTURE_HEADERS,
+            "cache-control": f"private, max-age={_PICTURE_S}",
+            "content-disposition": f'{kind}; filename="{quote(file.name)}"',
+        }
+        return Response(file.content, headers=headers, media_type=file.media_type)
 
     async def _login_form(self, request: Request) -> Response:
         names = self._services.users.names_with_pin() if self._callers.at_panel(request) else ()
@@ -399,6 +438,7 @@ def templates() -> jinja2.Environment:
         "span": _span,
         "whole": _whole,
         "json": _json,
+        "manual": _manual_address,
         "shown": _shown,
         "counted": _counted,
     }
@@ -450,6 +490,13 @@ def _stamp(name: str, content: bytes) -> str:
 
 def _part(text: str) -> str:
     return quote(text, safe="")
+
+
+def _manual_address(path: str) -> str:
+    """Return the address in the manual of what is about a page; the contents for a page that it does not name."""
+    name, _, heading = MANUAL.get(path, "").partition("#")
+    address = f"{ADDRESS}docs/{name}.html" if name else ADDRESS.rstrip("/")
+    return f"{address}#{heading}" if heading else address
 
 
 def _shown(value: object, t: Callable[[str], str]) -> str:

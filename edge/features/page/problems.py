@@ -47,6 +47,7 @@ _STATUS: Final = {
     "unknown_trace": 404,
     "unknown_prompt": 404,
     "unknown_picture": 404,
+    "unknown_page": 404,
     "unknown_session": 404,
     "unknown_certificate": 404,
     "no_history": 404,

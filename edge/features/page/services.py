@@ -1,6 +1,7 @@
 """The parts of the gateway that the page and its API work with."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -66,5 +67,7 @@ class WebServices(PageServices, frozen=True):
     is_tls: bool
     panels: Panels
     tools: GatewayTools
+    manual: Sequence[Path]
+    """The folders in which the manual may be."""
     store_state: Callable[[], StoreState | None] = lambda: None
     """The last state of the servers of the store; None before the first reading."""

@@ -16,6 +16,7 @@ from edge.app.interface import open_interface
 from edge.app.parts import GatewayParts
 from edge.features.page.caller import identify
 from edge.features.page.events import EventHub
+from edge.features.page.manual import FOLDERS
 from edge.features.page.models import Status
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.service import PageParts
@@ -80,6 +81,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         is_tls=settings.section(WebSettings).is_tls,
         panels=settings.section(WebSettings).panels,
         tools=gateway_tools(parts, page.settings_file, memory),
+        manual=FOLDERS,
         store_state=lambda: parts.health.servers.state,
     )
 

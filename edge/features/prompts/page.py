@@ -98,7 +98,10 @@ async def _asks(services: PageServices, languages: Sequence[str]) -> Sequence[St
     """Return what the cards of the station page ask."""
     prompts = _prompts_of(services)
     public = [public_prompt(prompt, languages) for prompt in prompts.open] if prompts else []
-    return [StationAsk(prompt.job_order_id, prompt.title, "station-prompt.html", prompt) for prompt in public]
+    return [
+        StationAsk(prompt.job_order_id, prompt.title, "station-prompt.html", prompt, prompt.action, prompt.step)
+        for prompt in public
+    ]
 
 
 _PROMPT: Final = "/prompts/{prompt}"

@@ -277,4 +277,9 @@ PAGE: Final = PagePart(
     {"/alarms": _alarms_page, "/tags": _tags_page, "/tag": _tag_page},
     {"/alarms": "alarms", "/tags": "tags"},
     Path(__file__).parent / "templates",
+    manual={
+        "/alarms": "reference/telemetry#states-of-an-alarm",
+        "/tags": "reference/telemetry",
+        "/tag": "reference/telemetry",
+    },
 )

@@ -232,6 +232,7 @@ def services_of(
         is_tls=is_tls,
         panels=panels,
         tools=TOOLS,
+        manual=(),
         store_state=line,
     )
 
