@@ -150,9 +150,13 @@ class PagePart(Struct, frozen=True):
     links: Mapping[str, str] = {}
     """What leads to its pages from all others: the key of the text by the address."""
     templates: Path | None = None
+    static: Path | None = None
+    """The folder of its scripts and styles: `{{ static.FEATURE }}/NAME` in a template."""
     asks: Callable[[Any, Sequence[str]], Awaitable[Sequence[StationAsk]]] | None = None
     """Reads what it asks of people at the station with the services, in the languages of a reader."""
     administration: Sequence[AdminLink] = ()
     """What leads to its pages from the page of the gateway."""
     manual: Mapping[str, str] = {}
     """The page of the manual about each of its pages: its name below docs, as `how-to/results`, a heading after `#`."""
+    additions: Mapping[str, Render] = {}
+    """What it adds to pages of others by their address: a template that finds its values as `addition`."""

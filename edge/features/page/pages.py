@@ -289,6 +289,11 @@ class Pages:
             for path in sorted((_HERE / "static").iterdir())
             if path.name != "panel.css"
         ]
+        routes += [
+            Route(f"{_address(folder)}/{path.name}", functools.partial(_file, path.read_bytes(), _MEDIA[path.suffix]))
+            for folder in _static_folders()
+            for path in sorted(folder.iterdir())
+        ]
         routes.append(Route("/static/panel.css", functools.partial(_file, self._panel_css, "text/css")))
         return routes
 
@@ -313,7 +318,12 @@ class Pages:
 
     async def _rendered(self, render: Render, request: Request, caller: WebCaller) -> Response:
         template, data = await render(self._services, caller, request.query_params)
-        return await self._render(template, request, caller, data)
+        additions = [
+            await add(self._services, caller, request.query_params)
+            for part in page_parts()
+            if (add := part.additions.get(request.scope["path"]))
+        ]
+        return await self._render(template, request, caller, {**data, "additions": additions})
 
     async def _manual(self, request: Request) -> Response:
         """Return a page, a picture or a file of the manual."""
@@ -444,6 +454,8 @@ def templates() -> jinja2.Environment:
     }
     environment.globals |= {
         "version": __version__,
+        "static": {folder.parent.name: _address(folder) for folder in _static_folders()},
+        "has_page": PAGES.__contains__,
         "FIRST_LINKS": LINKS[: len(_FIRST)],
         "FURTHER_LINKS": LINKS[len(_FIRST) :],
         "ADMINISTRATION": ADMINISTRATION,
@@ -486,6 +498,18 @@ def _static(name: str) -> bytes:
 def _stamp(name: str, content: bytes) -> str:
     """Return the address of a file with a digest, so that browsers may keep it."""
     return f"/static/{name}?{sha256(content).hexdigest()[:12]}"
+
+
+def _static_folders() -> list[Path]:
+    """Return the folders of scripts and styles of features."""
+    return [part.static for part in page_parts() if part.static]
+
+
+@functools.cache
+def _address(folder: Path) -> str:
+    """Return the address of a folder of a feature, with a digest of it all: its scripts import each other."""
+    content = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
+    return f"/static/{folder.parent.name}-{sha256(content).hexdigest()[:12]}"
 
 
 def _part(text: str) -> str:
