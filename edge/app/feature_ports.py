@@ -11,7 +11,17 @@ from edge.links.mqtt import MqttSession
 from edge.ports.alarm import Alarm, AlarmCause
 from edge.ports.sample_lines import Line
 from edge.ports.tag import TagDefinitions
+from edge.store.archive_backlog import JobDocuments
 from edge.store.client import Store
+
+
+class ArchivedRun(Struct, frozen=True):
+    """A run of the archive that started at an instant; `load` reads its documents from a file, None when it is gone."""
+
+    job_id: str
+    run_id: str
+    started_at: int
+    load: Callable[[], JobDocuments | None]
 
 
 class RecipeFindings(Protocol):

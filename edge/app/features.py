@@ -16,11 +16,11 @@ from edge.config import SECTIONS, Section, Settings, load_settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
+    from edge.app.feature_ports import ArchivedRun
     from edge.app.page_part import PagePart
     from edge.app.parts import GatewayParts, Works
     from edge.sfc.compiler import RecipeCheck
     from edge.station.settings import Recorder, SettingOrigin
-    from edge.station.stored_job import RecordedRun
     from edge.uaserver.parts import AddPart
 
 FEATURES = (
@@ -87,11 +87,11 @@ def simulation() -> Simulate | None:
     return pkgutil.resolve_name(locations[0]) if locations else None
 
 
-ArchivedRuns: TypeAlias = "Callable[[Settings, str, str, int], Sequence[RecordedRun]]"
-"""Returns at most so many runs of a scope and a Work Master with their decisions; it reads files."""
+ArchivedRuns: TypeAlias = "Callable[[Settings, str, str, int], Sequence[ArchivedRun]]"
+"""Returns at most so many runs of a scope and a Work Master, the newest first; it reads files."""
 
 
-def archived_runs(settings: Settings, scope: str, work_master: str, most: int) -> "Sequence[RecordedRun]":
+def archived_runs(settings: Settings, scope: str, work_master: str, most: int) -> "Sequence[ArchivedRun]":
     """Return the newest ended jobs that features keep of a Work Master; it reads files."""
     read: list[ArchivedRuns] = [
         pkgutil.resolve_name(feature.archived_runs)

@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct, field
 
+from edge.app.feature_ports import ArchivedRun
 from edge.config import Settings
 from edge.features.archive.database import documents_of, reading
 from edge.features.archive.record import NOT_IDENTIFIERS, SCOPE, WORK_MASTER, Facts, Term, term_of
@@ -16,6 +18,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
 from edge.station.stored_job import NotRecorded, RecordedRun, StoredJob, of_documents, recorded_of_documents
+from edge.store.archive_backlog import JobDocuments
 
 MOST_FOUND: Final = 200
 """The most jobs of one answer of the HTTP API and of a call of the MES; the page shows fewer at a time."""
@@ -208,11 +211,21 @@ def all_jobs(file: Path, search: Search, at_once: int = 500) -> Iterator[Archive
         yield from page.jobs
 
 
-def newest_runs(settings: Settings, scope: str, work_master: str, most: int) -> list[RecordedRun]:
-    """Return the newest archived jobs of a Work Master whose decisions are recorded. Raises ArchiveFault."""
+def newest_runs(settings: Settings, scope: str, work_master: str, most: int) -> list[ArchivedRun]:
+    """Return the newest archived jobs of a Work Master that were started. Raises ArchiveFault."""
     file = settings.section(ArchiveSettings).file
     if not file.exists():
         return []
     search = Search(terms=(term_of(WORK_MASTER, work_master), term_of(SCOPE, scope)))
-    found = [load_archived(file, line.id).recorded for line in find_jobs(file, search, most).jobs]
-    return [recorded for recorded in found if isinstance(recorded, RecordedRun)]
+    with reading(file) as connection:
+        rows = list(_rows(connection, search, most))
+    return [
+        ArchivedRun(job_id, run_id, started_at, partial(_documents, file, number))
+        for number, run_id, job_id, _, _, started_at, *_ in rows[:most]
+        if started_at is not None
+    ]
+
+
+def _documents(file: Path, number: int) -> JobDocuments | None:
+    with reading(file) as connection:
+        return documents_of(connection, number)

@@ -2,10 +2,12 @@
 
 import hashlib
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.app.features import mirrored_sets
 from edge.config import Settings
@@ -23,16 +25,15 @@ from edge.features.recipes.drafts import (
     plan_save,
     plan_step,
 )
-from edge.features.recipes.past_jobs import (
-    MOST_REPLAYED,
-    MOST_SHOWN,
+from edge.features.recipes.past_decisions import (
+    ConditionValue,
+    ConditionValues,
     DraftReplay,
     OfferedNames,
-    PastRuns,
-    newest_runs,
-    offered_names,
-    replay_runs,
+    ReplayedJob,
+    replay_of,
 )
+from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN, newest_jobs
 from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.revisions import RecipeRevision, load_released_mark, load_revision
 from edge.features.recipes.settings import RecipesSettings
@@ -42,8 +43,11 @@ from edge.features.recipes.workbench_requests import (
     DraftCheck,
     DraftView,
     EditText,
+    EvaluateCondition,
+    OfferNames,
     RecipeComparison,
     RecipeTestReport,
+    ReplayJob,
     Request,
     RunTests,
     ViewText,
@@ -55,9 +59,7 @@ from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import validate_id
 from edge.model.instant import rfc3339
 from edge.model.isa95 import WorkMaster
-from edge.model.json_value import read_json_text
-from edge.model.recipe import Recipe, is_recipe_schema, parse_recipe
-from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.model.recipe import is_recipe_schema
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed
 from edge.store.resources import load_allowed, load_work_masters
@@ -66,6 +68,8 @@ _T = TypeVar("_T", bound=Struct)
 _EMPTY: Final = {"steps": [{"name": "Start", "initial": True}]}
 """The recipe of a draft that begins with nothing."""
 _MOST_WORDS: Final = 20
+_PORTION_S: Final = 2.0
+"""How long a portion of a replay takes, apart from its last job."""
 
 
 class Ask(Protocol):
@@ -208,27 +212,51 @@ class Desk:
         tests = tuple(await load_tests(self.store, work_master_id))
         return await self.ask(RunTests(text, tests, language), RecipeTestReport)
 
-    async def past_runs(self, draft: RecipeDraft, most: int) -> PastRuns:
-        """Return the newest jobs of the Work Master of a draft, with their decisions."""
-        return await newest_runs(self.store, self.settings, draft.scope, draft.work_master, most)
+    async def replay(
+        self, scope: str, work_master_id: str, text: str, language: str, first: int = 0, within_s: float = _PORTION_S
+    ) -> DraftReplay:
+        """Return what the newest jobs of a Work Master would have done with a text, from the `first` one on.
 
-    async def replay(self, draft: RecipeDraft) -> DraftReplay:
-        """Return what the newest jobs would have done with a draft. Raises Refused for one that cannot run."""
-        net = compile_recipe(read_json_text((await self.text(draft)).encode()))
-        if isinstance(net, RejectedRecipe):
-            raise Refused("recipe", "; ".join(net.faults[:_MOST_WORDS]), "Correct the draft first.")
-        return await replay_runs(await self.past_runs(draft, MOST_REPLAYED), net)
+        It returns the jobs that it has replayed after some seconds. Raises Refused for a text that cannot run.
+        """
+        listed = await newest_jobs(self.store, self.settings, scope, work_master_id, MOST_REPLAYED)
+        until, jobs = time.monotonic() + within_s, list[ReplayedJob]()
+        for job in listed[first:]:
+            if (documents := await job.load()) is None:
+                jobs.append(ReplayedJob(job_order_id=job.job_id, reason="the job is gone"))
+            else:
+                jobs.append(await self.ask(ReplayJob(text, job.job_id, documents, language), ReplayedJob))
+            if time.monotonic() >= until:
+                break
+        following = first + len(jobs)
+        return replay_of(jobs, len(listed), following if following < len(listed) else None)
+
+    async def condition(self, draft: RecipeDraft, condition: str, step: str) -> ConditionValues:
+        """Return the values that a condition had in the newest jobs of the Work Master of a draft.
+
+        Raises Refused for a condition that cannot be read in any of the recipes that the jobs had.
+        """
+        values, refusals = list[ConditionValue](), list[Refused]()
+        for job in await newest_jobs(self.store, self.settings, draft.scope, draft.work_master, MOST_SHOWN):
+            if (documents := await job.load()) is None:
+                continue
+            try:
+                request = EvaluateCondition(condition, step, job.job_id, documents)
+                values += (await self.ask(request, ConditionValues)).values
+            except Refused as refused:
+                refusals.append(refused)
+        if refusals and not values:
+            raise refusals[0]
+        return ConditionValues(values=tuple(values))
 
     async def names(self, draft: RecipeDraft) -> OfferedNames:
         """Return the names that conditions of a draft may have; of its steps and actions while it can be read."""
-        try:
-            recipe, _ = parse_recipe(read_json_text((await self.text(draft)).encode()))
-        except Refused:
-            recipe = None
         master = await self.work_master(draft.scope, draft.work_master)
-        parameters = [parameter.id for parameter in (master.parameters or () if master else ())]
-        runs = await self.past_runs(draft, MOST_SHOWN)
-        return offered_names(recipe or Recipe(()), runs, parameters, mirrored_sets(self.settings))
+        parameters = tuple(parameter.id for parameter in (master.parameters or () if master else ()))
+        jobs = await newest_jobs(self.store, self.settings, draft.scope, draft.work_master, MOST_SHOWN)
+        loaded = [replace(documents, decisions=()) for job in jobs if (documents := await job.load())]
+        request = OfferNames(await self.text(draft), tuple(loaded), parameters, mirrored_sets(self.settings))
+        return await self.ask(request, OfferedNames)
 
     async def compare(self, old: str, new: str, language: str) -> RecipeComparison:
         """Return what differs between two texts. Raises Refused when one cannot be read."""

@@ -12,14 +12,8 @@ from edge.features.recipes import api_models as models
 from edge.features.recipes.api_models import public_draft, public_revision
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
-from edge.features.recipes.past_jobs import (
-    MOST_REPLAYED,
-    MOST_SHOWN,
-    ConditionValues,
-    DraftReplay,
-    OfferedNames,
-    condition_values,
-)
+from edge.features.recipes.past_decisions import ConditionValues, DraftReplay, OfferedNames
+from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN
 from edge.features.recipes.recipe_tests import RecipeTest, load_tests
 from edge.features.recipes.release import Release, confirm_release, release_draft, roll_back
 from edge.features.recipes.revisions import load_released, load_revisions
@@ -270,15 +264,15 @@ def _change_test(method: SettingsMethod) -> Execute:
 
 async def _replay(services: PageServices, call: ApiCall) -> DraftReplay:
     desk = desk_of(services)
-    return await desk.replay(await desk.draft(call.path["draft"]))
+    draft = await desk.draft(call.path["draft"])
+    first = _number(call.query.get("offset", "")) or 0
+    return await desk.replay(draft.scope, draft.work_master, await desk.text(draft), call.caller.language, first)
 
 
 async def _condition(services: PageServices, call: ApiCall) -> ConditionValues:
     body: models.ConditionBody = call.body
     desk = desk_of(services)
-    draft = await desk.draft(call.path["draft"])
-    runs = await desk.past_runs(draft, MOST_SHOWN)
-    return await condition_values(runs, body.condition, body.step)
+    return await desk.condition(await desk.draft(call.path["draft"]), body.condition, body.step)
 
 
 async def _names(services: PageServices, call: ApiCall) -> OfferedNames:
@@ -412,6 +406,7 @@ PAGE: Final = PagePart(
             f"Return what the newest {MOST_REPLAYED} jobs would have done with a draft.",
             DraftReplay,
             _replay,
+            offset="How many of them are left out: the `next` of the answer before.",
         ),
         _work(
             f"{_DRAFT}/condition",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from edge.app.features import recipe_checks, settings_kinds
 from edge.features.recipes.desk import Author, Desk
-from edge.features.recipes.drafts import RecipeDraft, plan_discard, plan_request
+from edge.features.recipes.drafts import PendingRelease, RecipeDraft, plan_discard, plan_request
 from edge.features.recipes.finding import FindingLevel
 from edge.features.recipes.revisions import (
     RecipeRevision,
@@ -49,6 +49,8 @@ class _Intent(Struct, frozen=True):
     reason: str
     author: str
     confirmed_by: str = ""
+    request: PendingRelease | None = None
+    """What a second person confirms."""
 
 
 async def release_draft(
@@ -79,13 +81,8 @@ async def confirm_release(desk: Desk, draft_id: str, version: int, by: Author, s
     if (known := await _released_before(desk, by)) is not None:
         return known
     draft = await desk.seen(draft_id, version, by)
-    request = draft.request
-    if request is None or request.version != draft.current:
-        raise Refused(
-            "no_request",
-            "the release of this version was not requested",
-            "Read the draft again, and release it with a reason.",
-        )
+    if (request := draft.request) is None or request.version != draft.current:
+        raise _not_requested()
     if request.by == by.name:
         raise Refused(
             "same_person",
@@ -94,7 +91,16 @@ async def confirm_release(desk: Desk, draft_id: str, version: int, by: Author, s
         )
     await _require_base(desk, draft)
     await _require_sound(desk, draft.work_master, await desk.text(draft), by.language)
-    return await _write_draft(desk, draft, version, _Intent(source, by, request.reason, request.by, by.name))
+    intent = _Intent(source, by, request.reason, request.by, by.name, request)
+    return await _write_draft(desk, draft, version, intent)
+
+
+def _not_requested() -> Refused:
+    return Refused(
+        "no_request",
+        "the release of this version was not requested",
+        "Read the draft again, and release it with a reason.",
+    )
 
 
 async def roll_back(
@@ -151,6 +157,9 @@ async def _write_draft(desk: Desk, draft: RecipeDraft, version: int, intent: _In
         if (known := await _released_before(desk, intent.by)) is not None:
             return known
         draft = await desk.seen(draft.id, version, intent.by)
+        if intent.request is not None and intent.request != draft.request:
+            # A change takes the request back, also where undo and redo have brought the version back.
+            raise _not_requested()
 
 
 async def _master_of(desk: Desk, scope: str, work_master_id: str, text: str) -> WorkMaster:

@@ -6,6 +6,7 @@ As a program, `python -m edge.features.recipes.workbench`, it answers a gateway,
 from __future__ import annotations
 
 import codecs
+import functools
 import os
 import re
 import sys
@@ -24,6 +25,7 @@ from edge.features.recipes.check import check_net
 from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.features.recipes.edits import EditRefused, edit
 from edge.features.recipes.finding import ElementType
+from edge.features.recipes.past_decisions import ConditionValues, condition_value, offered_names, replayed_job
 from edge.features.recipes.plcopen.finding import PlcFinding
 from edge.features.recipes.plcopen.reader import import_plcopen
 from edge.features.recipes.positions import NO_POSITIONS, Positions, positions_of
@@ -36,23 +38,28 @@ from edge.features.recipes.workbench_requests import (
     DraftView,
     EditText,
     EncodedAnswer,
+    EvaluateCondition,
+    OfferNames,
     RecipeComparison,
     RecipeProblem,
     RecipeTestReport,
     RefusedRequest,
+    ReplayJob,
     Request,
     RunTests,
     ViewText,
     text_of,
 )
 from edge.foundation.errors import Refused
-from edge.foundation.text import ENGLISH, Text
+from edge.foundation.text import ENGLISH, Text, join_texts
 from edge.model.json_value import read_json_text
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.net import Net
 
 _T = TypeVar("_T", bound=Struct)
 _NICE: Final = 10
+_MOST_FAULTS: Final = 20
 _PLACE: Final = re.compile(r"(step|transition|action)s\[(\d+)\]")
 _JSON_PLACE: Final = re.compile(r"line (\d+) column (\d+)")
 
@@ -174,6 +181,24 @@ def _recipe_of(text: str) -> Recipe:
     return recipe
 
 
+@functools.lru_cache(maxsize=1)
+def _net_of(text: str) -> Net:
+    """Return a compiled text; many jobs are replayed with one. Raises Refused for one that cannot run."""
+    net = compile_recipe(read_json_text(text.encode()))
+    if isinstance(net, RejectedRecipe):
+        raise Refused("recipe", join_texts("; ", net.texts[:_MOST_FAULTS]), "Correct the draft first.")
+    return net
+
+
+def _readable_part(text: str) -> Recipe:
+    """Return a text as a recipe, without elements where it cannot be read."""
+    try:
+        recipe, _ = parse_recipe(read_json_text(text.encode()))
+    except Refused:
+        recipe = None
+    return recipe or Recipe(())
+
+
 def _of_json(refused: Refused) -> RecipeProblem:
     place = _JSON_PLACE.search(refused.message)
     line, column = map(int, place.groups()) if place else (None, None)
@@ -213,6 +238,13 @@ def answer(request: Request) -> Struct:
         case RunTests(text=text, tests=tests, language=language):
             data = read_json_text(text.encode())
             return RecipeTestReport(results=tuple(run_test(test, data, language) for test in tests))
+        case ReplayJob(text=text, job_id=job_id, documents=documents, language=language):
+            return replayed_job(job_id, documents, _net_of(text), language)
+        case EvaluateCondition(condition=condition, step=step, job_id=job_id, documents=documents):
+            value = condition_value(job_id, documents, condition, step)
+            return ConditionValues(values=(value,) if value else ())
+        case OfferNames(text=text, jobs=jobs, parameters=parameters, mirrors=mirrors):
+            return offered_names(_readable_part(text), jobs, parameters, mirrors)
         case _:
             assert_never(request)
 

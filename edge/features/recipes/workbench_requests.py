@@ -12,6 +12,7 @@ from edge.features.recipes.difference import RecipeDifference
 from edge.features.recipes.public_finding import PublicFinding
 from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult
 from edge.foundation.text import ENGLISH, Text
+from edge.store.archive_backlog import JobDocuments
 
 
 class RecipeProblem(Struct, frozen=True, kw_only=True):
@@ -113,7 +114,36 @@ class RecipeTestReport(Struct, frozen=True, kw_only=True):
     results: tuple[RecipeTestResult, ...]
 
 
-Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts | RunTests
+class ReplayJob(Struct, frozen=True, tag="replay"):
+    """Repeat the decisions of a past job with a text."""
+
+    text: str
+    job_id: str
+    documents: JobDocuments
+    language: str = ENGLISH
+
+
+class EvaluateCondition(Struct, frozen=True, tag="evaluate"):
+    """Evaluate a condition in a past job while a step was active."""
+
+    condition: str
+    step: str
+    job_id: str
+    documents: JobDocuments
+
+
+class OfferNames(Struct, frozen=True, tag="names"):
+    """Name what conditions of a text may ask for; the documents need no decisions."""
+
+    text: str
+    jobs: tuple[JobDocuments, ...]
+    parameters: tuple[str, ...]
+    mirrors: tuple[str, ...]
+
+
+PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
+"""What concerns past jobs: it may take long, and edits do not wait for it."""
+Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts | RunTests | PastRequest
 
 
 def text_of(data: object) -> str:

@@ -9,7 +9,7 @@ from edge.features.archive.record import EQUIPMENT, PARAMETER, VERDICT, term_of
 from edge.features.archive.search import Search, find_jobs, load_archived, newest_runs
 from edge.features.archive.settings import ArchiveSettings
 from edge.foundation.errors import Refused
-from edge.station.stored_job import JobReplay, replay_recorded
+from edge.station.stored_job import JobReplay, RecordedRun, recorded_of_documents, replay_recorded
 from tests.features.archive import search_limits
 from tests.features.archive.archived import end_jobs, ids_in, open_writer
 from tests.features.archive.records import record, records
@@ -73,10 +73,12 @@ async def test_newest_runs_of_a_work_master_can_be_replayed(plant: Plant, archiv
     settings = Settings(sections={"archive": ArchiveSettings(directory=folder)})
     (name,) = {line.work_master for line in find_jobs(archive_file.file, Search(), 9).jobs}
     runs = newest_runs(settings, SCOPE, name, 2)
-    assert [run.stored.run.job_id for run in runs] == ["J3", "J2"]
-    replays = [replay_recorded(run) for run in runs]
+    assert [run.job_id for run in runs] == ["J3", "J2"]
+    recorded = [recorded_of_documents(documents) for run in runs if (documents := run.load())]
+    assert [run.stored.run.run_id for run in recorded if isinstance(run, RecordedRun)] == [run.run_id for run in runs]
+    replays = [replay_recorded(run) for run in recorded if isinstance(run, RecordedRun)]
     assert all(isinstance(item, JobReplay) and item.is_same for item in replays)
     assert newest_runs(settings, SCOPE, "OTHER", 2) == []
     assert newest_runs(Settings(sections={"archive": ArchiveSettings(directory="/nowhere")}), SCOPE, name, 2) == []
-    assert archived_runs(settings, SCOPE, name, 2) == runs
+    assert [run.job_id for run in archived_runs(settings, SCOPE, name, 2)] == ["J3", "J2"]
     assert archived_runs(Settings(), SCOPE, name, 2) == []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from edge.config import GatewaySettings, Settings
-from edge.features.recipes.desk import Author, Desk
+from edge.features.recipes.desk import Ask, Author, Desk
 from edge.features.recipes.settings import RecipesSettings
 from edge.features.recipes.workbench import ask_here
 from edge.features.recipes.workbench_requests import text_of
@@ -21,8 +21,10 @@ TEXT = text_of(SOUND)
 STUCK = text_of(recipe("A B", [transition("A", "B", "actions.a.failed")], [action("a", "A")]))
 
 
-def desk_on(store: Store, findings: Callable[[str], Sequence[Text]] = lambda _: (), **of_recipes: object) -> Desk:
+def desk_on(
+    store: Store, findings: Callable[[str], Sequence[Text]] = lambda _: (), ask: Ask = ask_here, **of_recipes: object
+) -> Desk:
     """Return a desk that checks in this process, with settings of `[recipes]`."""
     section = msgspec.convert(of_recipes, RecipesSettings)
     settings = Settings(gateway=GatewaySettings(scopes=(SCOPE,)), sections={"recipes": section})
-    return Desk(store, settings, ask_here, findings=findings)
+    return Desk(store, settings, ask, findings=findings)

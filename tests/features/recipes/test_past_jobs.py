@@ -1,21 +1,25 @@
 """Past jobs show what a draft would have done, which values its conditions had, and which names there are."""
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
 
+from edge.app.recipe_process import RecipeProcess
 from edge.config import Settings
-from edge.features.recipes.past_jobs import condition_values, newest_runs, offered_names, replay_runs
+from edge.features.recipes.drafts import RecipeDraft
+from edge.features.recipes.past_jobs import newest_jobs
+from edge.features.recipes.service import ask_apart
+from edge.features.recipes.workbench_requests import text_of
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, has_ended
-from edge.model.recipe import parse_recipe
-from edge.sfc.compiler import compile_recipe
-from edge.sfc.net import Net
-from edge.station.stored_job import NotRecorded
 from edge.store.client import Store
-from tests.sfc.recipes import action, recipe, transition
+from tests.features.recipes.desks import ANNA, desk_on
+from tests.sfc.recipes import action, chain, recipe, transition
 from tests.station.plant import PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 
+WORKBENCH = "edge.features.recipes.workbench"
 FIT = recipe(
     "A Rework Done",
     [
@@ -34,17 +38,15 @@ def stricter(bound: int) -> dict[str, Any]:
     return changed
 
 
-def net_of(data: dict[str, Any]) -> Net:
-    net = compile_recipe(data)
-    assert isinstance(net, Net)
-    return net
+async def draft_of(store: Store, data: dict[str, Any]) -> RecipeDraft:
+    return await desk_on(store).create(SCOPE, "WM", ANNA, text_of(data))
 
 
-async def ran(store: Store, *torques: float) -> None:
+async def ran(store: Store, *torques: float, of: dict[str, Any] = FIT) -> None:
     """Run a job for each torque that the tool reports."""
     tool, clock = FakeEquipment(), Clock()
     plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
-    await plant.teach("WM", FIT)
+    await plant.teach("WM", of)
     for number, torque in enumerate(torques):
         clock.now += 1000
         await plant.order(Cause.STORE_AND_START, order(f"J{number}", "WM"))
@@ -56,10 +58,10 @@ async def ran(store: Store, *torques: float) -> None:
 
 async def test_draft_shows_the_first_decision_that_differs(store: Store) -> None:
     await ran(store, 82, 90)
-    runs = await newest_runs(store, Settings(), SCOPE, "WM", 100)
-    assert [job_id for job_id, _ in runs] == ["J1", "J0"]
-    assert (await replay_runs(runs, net_of(FIT))).same == 2
-    result = await replay_runs(runs, net_of(stricter(85)))
+    desk = desk_on(store)
+    same = await desk.replay(SCOPE, "WM", text_of(FIT), "en")
+    assert ([job.job_order_id for job in same.jobs], same.same, same.next) == (["J1", "J0"], 2, None)
+    result = await desk.replay(SCOPE, "WM", text_of(stricter(85)), "en")
     assert (result.same, result.different, result.not_replayed) == (1, 1, 0)
     (job,) = [item for item in result.jobs if item.differences]
     assert job.first is not None
@@ -68,47 +70,94 @@ async def test_draft_shows_the_first_decision_that_differs(store: Store) -> None
         ("Done",),
         ("Rework", "Done"),
     )
+    assert (job.first.then, job.first.now) == (
+        "a completed, leaves A, enters Done",
+        "a completed, leaves A, leaves Rework, enters Rework, enters Done",
+    )
+
+
+async def test_replay_comes_in_portions(store: Store) -> None:
+    await ran(store, 82, 90, 91)
+    desk = desk_on(store)
+    first = await desk.replay(SCOPE, "WM", text_of(FIT), "en", within_s=0)
+    assert ([job.job_order_id for job in first.jobs], first.total, first.next) == (["J2"], 3, 1)
+    rest = await desk.replay(SCOPE, "WM", text_of(FIT), "en", first=1)
+    assert ([job.job_order_id for job in rest.jobs], rest.total, rest.next) == (["J1", "J0"], 3, None)
 
 
 async def test_draft_with_other_steps_and_actions_is_replayed(store: Store) -> None:
     await ran(store, 82)
-    runs = await newest_runs(store, Settings(), SCOPE, "WM", 100)
     other = recipe("X Y", [transition("X", "Y", "actions.b.done")], [action("b", "X", type_id=TIGHTEN)])
-    assert (await replay_runs(runs, net_of(other))).different == 1
+    assert (await desk_on(store).replay(SCOPE, "WM", text_of(other), "en")).different == 1
+
+
+async def test_draft_that_cannot_run_is_not_replayed(store: Store) -> None:
+    await ran(store, 82)
+    with pytest.raises(Refused, match="exactly one step must be initial"):
+        await desk_on(store).replay(SCOPE, "WM", '{"steps": []}', "en")
 
 
 async def test_newest_jobs_come_first_and_others_are_left_out(store: Store) -> None:
     await ran(store, 82, 83, 84)
-    assert [job_id for job_id, _ in await newest_runs(store, Settings(), SCOPE, "WM", 2)] == ["J2", "J1"]
-    assert await newest_runs(store, Settings(), SCOPE, "OTHER", 2) == []
+    assert [job.job_id for job in await newest_jobs(store, Settings(), SCOPE, "WM", 2)] == ["J2", "J1"]
+    assert await newest_jobs(store, Settings(), SCOPE, "OTHER", 2) == []
+
+
+async def test_replay_of_a_large_job_does_not_hold_the_gateway(store: Store) -> None:
+    """Its decisions are repeated in another process; without it the loop would stand for their time."""
+    large = chain(" ".join(f"S{number}" for number in range(300)), action("a", "S0", type_id=TIGHTEN))
+    await ran(store, 82, of=large)
+    edits, past = RecipeProcess(WORKBENCH), RecipeProcess(WORKBENCH)
+    desk = desk_on(store, ask=ask_apart(edits, past))
+    try:
+        replay = asyncio.create_task(desk.replay(SCOPE, "WM", text_of(large), "en"))
+        held, before = 0.0, time.thread_time()
+        while not replay.done():
+            await store.execute("PING")
+            held, before = max(held, time.thread_time() - before), time.thread_time()
+        assert (await replay).same == 1
+        assert held < 0.02, f"the loop was held for {held:.3f} s"
+    finally:
+        await edits.close()
+        await past.close()
+
+
+async def test_edit_does_not_wait_for_a_replay(store: Store) -> None:
+    await ran(store, 82)
+    edits, past = RecipeProcess(WORKBENCH), RecipeProcess(WORKBENCH)
+    desk = desk_on(store, ask=ask_apart(edits, past))
+    try:
+        await desk.replay(SCOPE, "WM", text_of(FIT), "en")
+        draft = await desk.create(SCOPE, "WM", ANNA, text_of(FIT))
+        assert edits.pid is not None
+        assert edits.pid != past.pid
+        assert (await desk.view(draft)).problems == ()
+    finally:
+        await edits.close()
+        await past.close()
 
 
 async def test_condition_has_the_value_that_it_had_in_each_job(store: Store) -> None:
     await ran(store, 82, 90)
-    runs = await newest_runs(store, Settings(), SCOPE, "WM", 10)
-    values = (await condition_values(runs, "actions.a.result.torque < 85", "A")).values
+    desk, draft = desk_on(store), await draft_of(store, FIT)
+    values = (await desk.condition(draft, "actions.a.result.torque < 85", "A")).values
     assert [(item.job_order_id, item.value) for item in values] == [("J1", "false"), ("J0", "true")]
     assert "90" in str(values[0].unmet)
-    never = (await condition_values(runs, "true", "Rework")).values
+    never = (await desk.condition(draft, "true", "Rework")).values
     assert [item.value for item in never] == ["", ""]
-    unknown = (await condition_values(runs, "weight > 5", "A")).values
+    unknown = (await desk.condition(draft, "weight > 5", "A")).values
     assert {item.value for item in unknown} == {"unknown"}
 
 
 async def test_condition_that_cannot_be_read_is_refused(store: Store) -> None:
     await ran(store, 82)
-    runs = await newest_runs(store, Settings(), SCOPE, "WM", 10)
     with pytest.raises(Refused, match="the condition cannot be read: "):
-        await condition_values(runs, "actions.a.result.torque <", "A")
+        await desk_on(store).condition(await draft_of(store, FIT), "actions.a.result.torque <", "A")
 
 
 async def test_names_are_those_of_the_recipe_and_of_past_results(store: Store) -> None:
     await ran(store, 82, 90)
-    runs = await newest_runs(store, Settings(), SCOPE, "WM", 10)
-    draft, _ = parse_recipe(FIT)
-    assert draft is not None
-    names = {item.name: item for item in offered_names(draft, runs, ["vin"], ["carriers"]).names}
+    names = {item.name: item for item in (await desk_on(store).names(await draft_of(store, FIT))).names}
     assert names["actions.a.result.torque"].seen == ("90", "82")
     assert names["actions.a.result.bolts[0].angle"].kind == "result"
-    assert {"actions.a.done", "steps.Rework.count", "vin", "job.parameters.vin", "mirrors.carriers"} <= names.keys()
-    assert offered_names(draft, [("J9", NotRecorded("gone"))], (), ()).names
+    assert {"actions.a.done", "steps.Rework.count", "job.id"} <= names.keys()

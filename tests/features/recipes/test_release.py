@@ -1,6 +1,7 @@
 """Releases of drafts: checked, on the revision that their author has seen, by two persons where needed, once."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft, load_drafts
 from edge.features.recipes.release import confirm_release, release_draft, release_recipe, roll_back
 from edge.features.recipes.revisions import load_revisions
+from edge.features.recipes.workbench import ask_here
+from edge.features.recipes.workbench_requests import Request, RunTests
 from edge.foundation.errors import Refused
 from edge.station.settings import SettingSource
 from edge.store.client import Store
@@ -122,3 +125,24 @@ async def test_rollback_awaits_the_second_person_too(store: Store) -> None:
     assert asked.draft is not None
     assert asked.draft.request is not None
     assert asked.draft.request.reason == "back to 1: faults"
+
+
+async def test_undo_and_redo_take_back_the_request_for_a_release(store: Store) -> None:
+    """The version is the same afterwards, and the confirmation is under way: the request is gone in any case."""
+    desk = desk_on(store, second_person=True)
+    draft = await desk.create(SCOPE, "WM", ANNA, TEXT)
+    draft, _ = await desk.edit(draft.id, draft.current, InsertAfter("A", "Verify"), ANNA)
+    await release_draft(desk, draft.id, draft.current, "first", ANNA, PAGE)
+    has_stepped = False
+
+    async def ask(request: Request, answer: type[Any]) -> Any:
+        nonlocal has_stepped
+        if isinstance(request, RunTests) and not has_stepped:
+            has_stepped = True
+            undone, _ = await desk.step(draft.id, draft.current, ANNA, back=True)
+            await desk.step(draft.id, undone.current, ANNA, back=False)
+        return await ask_here(request, answer)
+
+    with pytest.raises(Refused, match="was not requested"):
+        await confirm_release(desk_on(store, ask=ask, second_person=True), draft.id, draft.current, BEN, PAGE)
+    assert await desk.work_master(SCOPE, "WM") is None

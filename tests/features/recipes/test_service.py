@@ -113,7 +113,7 @@ async def test_findings_of_a_stored_recipe_are_found_by_its_hash(store: Store, s
 
 async def test_gateway_asks_the_workbench_in_another_process() -> None:
     process = RecipeProcess("edge.features.recipes.workbench", within_s=60)
-    ask = ask_apart(process)
+    ask = ask_apart(process, process)
     try:
         assert await ask(CheckText(TEXT), DraftCheck) == await ask_here(CheckText(TEXT), DraftCheck)
         with pytest.raises(Refused, match="'B' is used already"):

@@ -16,8 +16,9 @@ from edge.cli.terminal.store_access import (
     scope_option,
     settings_option,
 )
-from edge.features.recipes.past_jobs import MOST_REPLAYED, DraftReplay, ReplayedJob, newest_runs, replay_runs
-from edge.station.public_history import PublicChanges
+from edge.features.recipes.past_decisions import DraftReplay, ReplayedJob, replay_of, replayed_job
+from edge.features.recipes.past_jobs import MOST_REPLAYED, newest_jobs
+from edge.foundation.text import ENGLISH
 
 
 @click.command(epilog="Example: edge recipes replay new-axle.json --id WM-AXLE-FIT-001")
@@ -46,7 +47,9 @@ def replay(
     net = compiled_or_exit(read_json(recipe))
 
     async def read(at: StoreAccess) -> DraftReplay:
-        return await replay_runs(await newest_runs(at.store, at.settings, at.scope(scope), work_master, last), net)
+        jobs = await newest_jobs(at.store, at.settings, at.scope(scope), work_master, last)
+        replayed = [replayed_job(job.job_id, await job.load(), net, ENGLISH) for job in jobs]
+        return replay_of(replayed, len(jobs))
 
     result = run_on_store(settings_file, read)
     CommandOutput(result, "\n".join(_lines(result)), is_failed=bool(result.different)).print(as_json=as_json)
@@ -63,12 +66,5 @@ def _of_job(job: ReplayedJob) -> Iterator[str]:
         yield f"not replayed: {job.reason}"
     elif job.first is not None:
         yield f"{job.job_order_id}: decision {job.first.number}, {job.first.signal}"
-        yield f"  then: {_changes(job.first.recorded)}"
-        yield f"  now:  {_changes(job.first.replayed) if job.first.replayed else f'ignored, {job.first.ignored}'}"
-
-
-def _changes(changes: PublicChanges) -> str:
-    parts = [f"{action.action} {action.state}" for action in changes.actions if action.state]
-    parts += [f"leaves {step}" for step in changes.left]
-    parts += [f"enters {step}" for step in changes.entered]
-    return ", ".join(parts) or "nothing changes"
+        yield f"  then: {job.first.then}"
+        yield f"  now:  {job.first.now}"
