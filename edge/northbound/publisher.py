@@ -84,6 +84,8 @@ MOST_CHANGES: Final = 16
 """Changes in flight: with up to three messages each they fill the Receive Maximum of a broker."""
 MOST_BYTES: Final = 262_144
 """Payload in flight, by the size of the last changes."""
+MOST_CHANGES_PER_S: Final = 800
+"""Changes of a backlog: the broker drops what a slower MES does not fetch in time (1,000 by default)."""
 
 
 class _ComposedChange(Struct, frozen=True):
@@ -348,11 +350,16 @@ class Publisher:
 
     async def _publish(self, batch: Sequence[Change]) -> None:
         published = 0
+        loop = asyncio.get_running_loop()
         while published < len(batch):
+            began = loop.time()
             async with self.exclusive():
                 # A broker that lost messages must get them before these changes.
                 await self._check()
-                published += await self._window.publish(batch[published:], self._checked_connection, self._apply)
+                count = await self._window.publish(batch[published:], self._checked_connection, self._apply)
+            published += count
+            if published < len(batch):
+                await asyncio.sleep(began + count / MOST_CHANGES_PER_S - loop.time())
 
     def _apply(self, change: Change) -> None:
         if self._states:

@@ -1,7 +1,10 @@
 """The MQTT session loses no message, handles each in order, and survives lost connections."""
 
 import asyncio
+import statistics
+import time
 from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession, Settle, open_session
 from tests.conftest import WaitUntil
 from tests.local_broker import OwnBroker, open_broker
+from tests.outside.servers import Broker, ended
 
 
 class Gate:
@@ -386,3 +390,17 @@ async def _failure(publish: Awaitable[object]) -> Unavailable:
     with pytest.raises(Unavailable) as failure:
         await publish
     return failure.value
+
+
+async def test_pubacks_of_a_default_mosquitto_do_not_wait_for_the_kernel(tmp_path: Path, unique: str) -> None:
+    """Without `set_tcp_nodelay` all PUBACKs but the first waited 40 ms: 300 changes of jobs a second."""
+    broker, windows = Broker(tmp_path), list[float]()
+    with ended(broker):
+        broker.start()
+        async with open_session(MqttSettings(url=f"mqtt://127.0.0.1:{broker.port}"), unique) as session:
+            await session.wait_connected(10.0)
+            for _ in range(40):
+                began = time.perf_counter()
+                await asyncio.gather(*(session.publish(f"{unique}/{number}", b"x") for number in range(16)))
+                windows.append(time.perf_counter() - began)
+    assert statistics.median(windows) < 0.02

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_T
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
 from edge.model.job_state import Cause
 from edge.northbound.events import ProgressPublisher
-from edge.northbound.publisher import Publisher, PublisherTiming, publish_task_name
+from edge.northbound.publisher import MOST_CHANGES, MOST_CHANGES_PER_S, Publisher, PublisherTiming, publish_task_name
 from edge.northbound.topics import Topics
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
@@ -275,6 +276,17 @@ async def test_events_of_a_broker_outage_are_published_afterwards(
             await wait_until(lambda: "publishing continued" in {entry["event"] for entry in logs})
     assert [bench.heard.states(f"J{number}") for number in range(2, 5)] == [[["Aborted"]]] * 3
     assert sum(entry["event"] == "publishing waits" for entry in logs) == 1
+
+
+async def test_a_backlog_leaves_a_slow_mes_the_time_to_read(bench: Bench, wait_until: WaitUntil) -> None:
+    """Mosquitto drops what is beyond 1,000 waiting messages of a client; 3,000 changes came within a second."""
+    count = 5 * MOST_CHANGES
+    for number in range(count):
+        await bench.call(Cause.STORE, order(f"J{number}"))
+    began = time.monotonic()
+    async with bench.publishing():
+        await wait_until(lambda: sum("/order/" in topic for topic in bench.heard.retained) == count)
+    assert time.monotonic() - began >= (count - MOST_CHANGES) / MOST_CHANGES_PER_S
 
 
 async def test_returning_publisher_republishes_only_the_index(

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.foundation.text import Text
-from edge.links.mqtt_connection import ControlClient, MqttStream, PahoSocket
+from edge.links.mqtt_connection import ControlClient, PahoSocket
+from edge.links.mqtt_stream import MqttStream
 
 PUBLISH, PUBACK, PINGRESP = b"\x30\x05\x00\x01t\x00x", b"\x40\x02\x00\x07", b"\xd0\x00"
 LONG = b"\x30\xac\x02\x00\x01t\x00" + b"x" * 296
