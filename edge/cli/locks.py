@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -30,6 +31,7 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import FittedTable, local_time, plain_table, wide_option
 from edge.foundation.errors import Refused
 from edge.links.rpc import open_client
+from edge.links.rpc_transport import connect
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import LOCKS_METHOD_TYPE
 from edge.model.instant import milliseconds
@@ -101,6 +103,9 @@ def _ask(url: str, method: str, call: LockCall) -> tuple[LockInfo, ...]:
     event = CloudEvent(id=new_id(), source=SOURCE, type=LOCKS_METHOD_TYPE.format(method), data=data)
 
     async def publish() -> CloudEvent:
+        # Why it cannot be reached is said at once: a client waits for a gateway that is away.
+        _, writer = await connect(url)
+        writer.close()
         async with open_client(url) as client:
             return await client.publish(event)
 
@@ -112,8 +117,18 @@ def _ask(url: str, method: str, call: LockCall) -> tuple[LockInfo, ...]:
 
 KINDS = ("equipment", "station", "job", "operation")
 
+
+def _rpc_url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and urlsplit(value).scheme not in {"unix", "tcp", "tls"}:
+        raise click.BadParameter("an address of MessagePack-RPC begins with unix:, tcp: or tls:")
+    return value
+
+
 _rpc_option = click.option(
-    "--rpc", metavar="URL", help="Ask this gateway over MessagePack-RPC, as in unix:///run/microdcs-edge/rpc.sock."
+    "--rpc",
+    metavar="URL",
+    callback=_rpc_url,
+    help="Ask this gateway over MessagePack-RPC, as in unix:///run/microdcs-edge/rpc.sock.",
 )
 _kind = click.Choice(KINDS)
 

@@ -67,8 +67,17 @@ async def test_lock_is_held_while_a_command_runs(edge: Edge, store: Store, setti
         (("hold", "job", "J1", "true"), 2),
         (("hold", "job", "J1", "--reason", "x"), 2),
         (("hold", "--reason", "x", "job", "J1", "/no/such/program"), 127),
-        (("list", "--rpc", "http://127.0.0.1"), 1),
+        (("list", "--rpc", "http://127.0.0.1"), 2),
     ],
 )
 async def test_wrong_arguments_have_their_own_exit_status(edge: Edge, arguments: tuple[str, ...], status: int) -> None:
     assert (await edge("locks", *arguments)).exit_code == status
+
+
+@pytest.mark.parametrize("url", ["unix:///no/such/socket", "tcp://127.0.0.1:1"])
+async def test_gateway_that_cannot_be_reached_is_named_at_once(edge: Edge, url: str) -> None:
+    """Before, the answer was "no answer to 'publish' within 10 s", after ten seconds."""
+    async with asyncio.timeout(5):
+        ended = await edge("locks", "list", "--rpc", url)
+    assert ended.exit_code == 1
+    assert f"no connection to {url}" in ended.output

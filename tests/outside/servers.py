@@ -24,11 +24,17 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def wait_for(condition: Callable[[], object], what: str, deadline: float = 60.0) -> None:
-    """Wait until a condition is true; fail after `deadline` seconds."""
+    """Wait until a condition is true; fail after `deadline` seconds.
+
+    It pauses as long as it looks: a condition that calls a command keeps a processor busy for half of the time at most.
+    """
     end = time.monotonic() + deadline
+    begin = time.monotonic()
     while not condition():
-        assert time.monotonic() < end, f"not within {deadline:g} s: {what}"
-        time.sleep(0.01)
+        now = time.monotonic()
+        assert now < end, f"not within {deadline:g} s: {what}"
+        time.sleep(max(0.01, now - begin))
+        begin = time.monotonic()
 
 
 def accepts(port: int) -> bool:

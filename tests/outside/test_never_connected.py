@@ -24,7 +24,7 @@ RECIPE = {
             "qualifier": "N",
             "interaction": "push_command",
             "type_id": TYPE,
-            "timeout_seconds": 10,
+            "timeout_seconds": 5,
         }
     ],
 }
