@@ -77,7 +77,7 @@ def _trouble(health: EquipmentHealth) -> str:
     unsafe, obstacle = str(problem_of(health.open_safing)), str(health.obstacle)
     if unsafe and unsafe not in obstacle:
         return f"{unsafe}; {obstacle}"
-    return obstacle or (health.last_error and f"last error: {health.last_error}")
+    return obstacle or (str(health.last_error) and f"last error: {health.last_error}")
 
 
 def report(equipment_view: EquipmentView) -> Iterator[str]:

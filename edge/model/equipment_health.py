@@ -59,8 +59,8 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     problem: str | Text = ""
     safing: int = 0
     open_safing: tuple[OpenSafing, ...] = ()
-    last_error: str = ""
-    last_late: str = ""
+    last_error: str | Text = ""
+    last_late: str | Text = ""
     last_late_at: int | None = None
     programs: tuple[str, ...] = ()
     connection: ConnectionState = ConnectionState()
@@ -153,8 +153,8 @@ def public_equipment(
         problem=stated_in(health.problem, language),
         safing=health.safing,
         open_safing=tuple(_public_safing(safing, language) for safing in health.open_safing),
-        last_error=health.last_error,
-        last_late=health.last_late,
+        last_error=stated_in(health.last_error, language),
+        last_late=stated_in(health.last_late, language),
         last_late_at=rfc3339(health.last_late_at),
         programs=health.programs,
     )

@@ -315,13 +315,13 @@ class Answers:
                 self.stats.record_unknown(signal.reason)
             case Decision():
                 error = signal.error if isinstance(signal, Answer) else None
-                self.stats.record_answer(at, sent_at, None if error is None else str(error))
+                self.stats.record_answer(at, sent_at, error)
                 self.stats.record_result(answer.data if isinstance(answer, EquipmentAnswer) else None)
                 if not key.reset:
                     return
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
                 scope = loaded.job.scope if loaded else self._scope
-                await self._keep_late(_late_result(signal, scope), str(reason))
+                await self._keep_late(_late_result(signal, scope), reason)
             case NoRun() if is_result(signal):
                 await self._keep_of_removed(key.job_id, signal)
             case Ignored(IgnoredKind.FOREIGN) if is_result(signal) and _is_of_earlier_run(key, loaded):
@@ -343,7 +343,7 @@ class Answers:
             self.stats.record_ignored()
             return
         scope = await load_scope_of_removed(self._store, job_id) or self._scope
-        await self._keep_late(_late_result(answer, scope), "the job is gone")
+        await self._keep_late(_late_result(answer, scope), Text("the job is gone"))
 
     def _log_ignored(self, command_id: str, reason: str) -> None:
         self._faults.info("answer ignored", f"ignored {reason}", command=command_id, reason=reason)
@@ -384,7 +384,9 @@ class Answers:
             return
         key = parse_command_id(result.command_id or "")
         stored = await self._keep_traces(key.job_id if key else "", result.data)
-        await self._keep_late(msgspec.structs.replace(result, data=stored), result.reason or "no command waits for it")
+        await self._keep_late(
+            msgspec.structs.replace(result, data=stored), result.reason or Text("no command waits for it")
+        )
 
     async def _with_stored_traces(
         self, job_id: str, answer: EquipmentAnswer | OutcomeUnknown
@@ -408,7 +410,7 @@ class Answers:
         found: Mapping[str, Any] = msgspec.to_builtins(reference)
         return found
 
-    async def _keep_late(self, result: LateResult, reason: str) -> None:
+    async def _keep_late(self, result: LateResult, reason: str | Text) -> None:
         """Commit a late result once: a dead letter, and an attempt of its job, for which one with a reason is none."""
         if await dedupe.load_answer(self._store, result.source, result.key) is not None:
             self.stats.record_ignored()
@@ -418,16 +420,16 @@ class Answers:
         data = msgspec.json.encode(result.data).decode(errors="replace")
         details = {"command_id": result.command_id or "", "source": result.source, "key": result.key}
         details |= {"data": data[:_LETTER_DATA], "created_at": str(result.created_at or "")}
-        letter = Letter(LetterKind.LATE, result.scope, job_id, reason, self._runs.clock(), details)
+        letter = Letter(LetterKind.LATE, result.scope, job_id, str(reason), self._runs.clock(), details)
         added = dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
         commit = join((added, self._mark(result.source, result.key, "null")))
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
         is_attempt = key and not result.reason
         if not is_attempt or not isinstance(await self._runs.signal(job_id, late, also=lambda _: commit), Decision):
             await self._store.commit(commit)
-        named = {"job": job_id, "command": result.command_id, "source": result.source, "reason": reason}
+        named = {"job": job_id, "command": result.command_id, "source": result.source, "reason": str(reason)}
         self._faults.warning("late result kept", f"late {reason}", **named)
-        self.stats.record_late(self._runs.clock(), f"{result.key}: {reason}")
+        self.stats.record_late(self._runs.clock(), Text.of("{result}: {reason}", result=result.key, reason=reason))
         self.stats.record_result(result.data)
 
     def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:

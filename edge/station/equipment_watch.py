@@ -44,8 +44,8 @@ class EquipmentStats:
         """The results and messages beyond a size limit since the last command that the equipment carried out."""
         self.ignored = 0
         self.refused = 0
-        self.last_error = ""
-        self.last_late = ""
+        self.last_error: str | Text = ""
+        self.last_late: str | Text = ""
         self.last_late_at: int | None = None
         self.round_trips = Latency(ROUND_TRIP_S)
         """From the decision to send a command until its answer has arrived."""
@@ -54,7 +54,7 @@ class EquipmentStats:
         """Record a message, a connection or a disconnection."""
         self.last_seen = at
 
-    def record_answer(self, at: int, sent_at: int | None, error: str | None) -> None:
+    def record_answer(self, at: int, sent_at: int | None, error: str | Text | None) -> None:
         """Record the answer to a command sent at `sent_at`; None where this process does not know the instant."""
         self.answered += 1
         if sent_at is not None:
@@ -82,9 +82,9 @@ class EquipmentStats:
     def record_unknown(self, reason: str | Text) -> None:
         """Record a command whose outcome cannot be found."""
         self.unknown += 1
-        self.last_error = f"outcome unknown: {reason}"
+        self.last_error = Text.of("outcome unknown: {reason}", reason=reason)
 
-    def record_late(self, at: int, reason: str) -> None:
+    def record_late(self, at: int, reason: str | Text) -> None:
         """Record a result that no command waits for, and why it does not count."""
         self.late += 1
         self.last_late, self.last_late_at = reason, at
@@ -96,7 +96,7 @@ class EquipmentStats:
     def record_declined_stop(self, reason: str | Text) -> None:
         """Record a stop or reset that the equipment did not carry out."""
         self.declined_stops += 1
-        self.last_error = f"not stopped: {reason}"
+        self.last_error = Text.of("not stopped: {reason}", reason=reason)
 
     def record_traces(self, stored: int, lost: Sequence[str]) -> None:
         """Record how many traces and files of a result are stored, and why others are lost."""
@@ -105,7 +105,7 @@ class EquipmentStats:
             self.lost_since_stored = 0
         self.lost_since_stored += len(lost)
         if lost:
-            self.last_error = f"trace not stored: {lost[-1]}"
+            self.last_error = Text.of("trace not stored: {reason}", reason=lost[-1])
 
     def record_ignored(self) -> None:
         """Record a repeated answer, an answer to an unknown command, or an event that no job waits for."""

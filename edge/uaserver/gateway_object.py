@@ -119,7 +119,9 @@ EQUIPMENT = (
         lambda p: _count(p.ignored),
     ),
     VariableSpec("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
-    VariableSpec("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
+    VariableSpec(
+        "LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(str(p.last_error))
+    ),
     VariableSpec(
         "Problem", base(T.String), "Why it cannot work although it is connected.", lambda p: text(str(p.problem))
     ),

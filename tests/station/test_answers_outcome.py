@@ -147,4 +147,4 @@ async def test_result_that_does_not_count_is_late_and_its_command_waits(plant: P
     (letter,) = (await dead_letters.load_all(plant.store)).values()
     assert (letter.job_id, letter.reason, letter.details["command_id"]) == ("J1", reason, command_id)
     assert await plant.answers.is_outstanding(command_id)
-    assert (plant.answers.stats.last_late, plant.answers.stats.late) == (f"7: {reason}", 1)
+    assert (str(plant.answers.stats.last_late), plant.answers.stats.late) == (f"7: {reason}", 1)
