@@ -95,37 +95,49 @@ class SentCommands:
 
 WAIT_S = 10.0
 """Time for answers that the broker still has, and for a work that is about to end."""
-_REASON = Text.of("its answer may have been lost in a failover of the store")
+_REASON = Text.of("it may have been sent before, and no answer has come")
+_REASON_OF_FAILOVER = Text.of("its answer may have been lost in a failover of the store")
 
 logger = structlog.get_logger(__name__)
 
 
 class LostAnswers:
-    """The starts of one piece of equipment that were sent in a former generation of the store and must not be repeated.
+    """The starts of one piece of equipment that must not be repeated, and to which no answer may come.
 
-    The gateway may have acknowledged the answer to such a start when the former primary had stored it. An answer that
-    comes later is still the outcome.
+    A gateway may have ended between the begun mark and the start. After a failover of the store, the gateway may have
+    acknowledged the answer when the former primary had stored it. An answer that comes later is still the outcome.
     """
 
     def __init__(self, equipment: str, station: StationPort, wait_s: float = WAIT_S) -> None:
         self._equipment = equipment
         self._station = station
         self._wait_s = wait_s
-        self._noted: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+        self._noted: asyncio.Queue[tuple[float, OutcomeUnknown]] = asyncio.Queue()
+        self._watched: set[str] = set()
 
-    def note(self, command_id: str) -> None:
-        """Watch a start: without an answer its outcome is unknown after a while."""
-        self._noted.put_nowait((command_id, asyncio.get_running_loop().time() + self._wait_s))
+    def note(self, command_id: str, begin: Begin) -> Text:
+        """Watch a start that may have been sent: without an answer its outcome is unknown after a while.
+
+        Return the reason.
+        """
+        reason = _REASON_OF_FAILOVER if begin is Begin.LOST else _REASON
+        if command_id not in self._watched:
+            self._watched.add(command_id)
+            due = asyncio.get_running_loop().time() + self._wait_s
+            self._noted.put_nowait((due, OutcomeUnknown(command_id, reason)))
+        return reason
 
     async def run(self) -> None:
         """Report unknown outcomes until cancelled."""
         while True:
-            command_id, due = await self._noted.get()
+            due, unknown = await self._noted.get()
+            command_id = unknown.command_id
             await asyncio.sleep(due - asyncio.get_running_loop().time())
             if await retry_while_unavailable("lost answer", partial(self._station.is_outstanding, command_id)):
-                logger.warning("answer missing after a failover", equipment=self._equipment, command=command_id)
-                unknown = OutcomeUnknown(command_id, _REASON)
+                event = "no answer to a start that may have been sent"
+                logger.warning(event, equipment=self._equipment, command=command_id, reason=str(unknown.reason))
                 await retry_while_unavailable("lost answer", partial(self._station.answer, unknown))
+            self._watched.discard(command_id)
 
 
 _PAYLOADS = {True: b"true", False: b"false"}
@@ -298,22 +310,40 @@ class MqttEquipment:
         return self._repetition
 
     async def send(self, command: Command) -> None:
-        """Send a start; return when the broker has it. A start that must not be repeated is sent once."""
+        """Send a start; return when the broker has it. A start that must not be repeated is sent once.
+
+        Raises Unavailable for one that a gateway may have sent before its end, until it has an answer; without one its
+        outcome is unknown.
+        """
+        begin = await self._start(command)
+        if begin in {Begin.AGAIN, Begin.LOST}:
+            # It stays in the outbox: this gateway may end before the outcome is stored, too.
+            raise Unavailable(self.lost_answers.note(command.command_id, begin), "Its answer is the outcome.")
+
+    async def _start(self, command: Command) -> Begin:
+        """Send a start that is new, and return NEW; it is new until a subscriber may have received it."""
         if not command.offered_again and self._sent.is_sent(command):
-            return
+            return Begin.NEW
         require_broker(self._session, self.name)
         await self._station.permit_start()
-        if (begin := await self._begin(command)) is not Begin.NEW:
+        is_once = self._repetition is Repetition.ONCE
+        if is_once and (begin := await self._station.begin(command.command_id)) is not Begin.NEW:
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
-            if begin is Begin.LOST:
-                self.lost_answers.note(command.command_id)
-            return
+            return begin
         if self._sent.may_be_delivered(command.command_id, Phase.START):
             command = msgspec.structs.replace(command, offered_again=True)
         count_repeated_start(self._station, command)
-        if self._permission:
-            await self._permission.grant()
+        try:
+            if self._permission:
+                await self._permission.grant()
+            require_broker(self._session, self.name)
+        except BaseException:
+            self._station.withhold(command.command_id)
+            raise
         await self._publish(command, Phase.START)
+        if is_once and self._sent.is_undelivered(command.command_id):
+            self._station.withhold(command.command_id)
+        return Begin.NEW
 
     def withdraw(self, command_id: str) -> bool:
         """Forget a start that the broker had no subscriber for; return False for one that may have been received."""
@@ -323,12 +353,6 @@ class MqttEquipment:
         # Its permission was published before it.
         self._offer_due.set()
         return True
-
-    async def _begin(self, command: Command) -> Begin:
-        """Return whether a start is new; one that must not be repeated is so until a subscriber received it."""
-        if self._repetition is not Repetition.ONCE or self._sent.is_undelivered(command.command_id):
-            return Begin.NEW
-        return await self._station.begin(command.command_id)
 
     async def reset(self, command: Command) -> None:
         """Send a reset; return when the broker has it."""
@@ -492,10 +516,11 @@ class MqttEquipment:
 
     async def _offer_again(self, command: Command) -> None:
         """Send a command without an answer again; a start that must not be repeated only if it was never sent."""
-        if command.phase is Phase.START:
-            await self.send(command)
-        else:
+        if command.phase is not Phase.START:
             await self._publish(command, command.phase)
+        elif (begin := await self._start(command)) is Begin.LOST:
+            # One of this generation was sent, and its answer is stored when it comes.
+            self.lost_answers.note(command.command_id, begin)
 
     async def _publish(self, command: Command, phase: Phase) -> None:
         event = CloudEvent(

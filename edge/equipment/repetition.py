@@ -25,9 +25,14 @@ def count_repeated_start(station: StationPort, command: Command) -> None:
 async def permit_start(station: StationPort, command: Command) -> None:
     """Return when a start may be sent, and count it if the equipment may have received it before.
 
-    A start that has waited in memory waits on while the primary of the store is not confirmed.
+    A start that has waited in memory waits on while the primary of the store is not confirmed. One that waits until the
+    end of its gateway has not left.
     """
-    await retry_while_unavailable("start", station.permit_start, _LOOK_AGAIN_S)
+    try:
+        await retry_while_unavailable("start", station.permit_start, _LOOK_AGAIN_S)
+    except BaseException:
+        station.withhold(command.command_id)
+        raise
     count_repeated_start(station, command)
 
 

@@ -8,12 +8,11 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from edge.foundation.errors import Refused
+from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.listeners import notify
 from edge.foundation.rate_limit import LogThrottle, RateLimit
 from edge.foundation.text import Text, as_text
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
-from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.ports.result_trace import (
     MOST_LEVELS,
@@ -25,13 +24,22 @@ from edge.ports.result_trace import (
     stored_in,
 )
 from edge.sfc.identifiers import CommandKey, parse_command_id
-from edge.sfc.run import find_command, is_outstanding, is_too_late, outstanding, results_of
+from edge.sfc.run import ActionState, find_command, is_outstanding, is_too_late, outstanding, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
-from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
+from edge.station.equipment import (
+    Begin,
+    Command,
+    EquipmentAnswer,
+    EquipmentEvent,
+    LateResult,
+    NotSent,
+    OutcomeUnknown,
+)
 from edge.station.equipment_events import EquipmentEvents, EventReply
 from edge.station.equipment_watch import EquipmentStats
+from edge.station.held_starts import generation_of, held_starts, mark_of_process, may_have_left
 from edge.station.job_call import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.station.sender import command_of, permit_start
@@ -94,45 +102,9 @@ def holds_result(data: object, result_id: str, levels: int = MOST_LEVELS) -> boo
     return data.get("result_id") == result_id or any(holds_result(value, result_id, levels - 1) for value in held)
 
 
-_SEPARATOR = "/"
-_MOST_RELEASED = 10_000
-
-
-class ReleasedStarts:
-    """The begun commands whose start this process may have sent, each until it has ended; the newest 10,000."""
-
-    def __init__(self, most: int = _MOST_RELEASED) -> None:
-        self._most = most
-        self._ids: dict[str, None] = {}
-
-    def __contains__(self, command_id: str) -> bool:
-        """Return whether the start of a command may have been sent."""
-        return command_id in self._ids
-
-    def add(self, command_id: str) -> None:
-        """Record that a start may be sent; forget the oldest beyond the limit."""
-        self._ids[command_id] = None
-        if len(self._ids) > self._most:
-            del self._ids[next(iter(self._ids))]
-
-    def discard(self, command_id: str) -> None:
-        """Forget a command that has an answer or a stop."""
-        self._ids.pop(command_id, None)
-
-
-def mark_of_process(generation_id: str) -> str:
-    """Return a unique mark for the starts of this process; without Sentinel there is no generation."""
-    return f"{generation_id}{_SEPARATOR}{new_id()}"
-
-
 def begun_again(found: str, own: str) -> Begin:
     """Return the answer for a start that is marked already: LOST where the mark is of another generation than ours."""
-    return Begin.AGAIN if _generation_of(found) == _generation_of(own) else Begin.LOST
-
-
-def _generation_of(mark: str) -> str:
-    """Return the generation of a mark; empty for one without Sentinel, also of an earlier release."""
-    return mark.rpartition(_SEPARATOR)[0]
+    return Begin.AGAIN if generation_of(found) == generation_of(own) else Begin.LOST
 
 
 async def open_commands_of_jobs(runs: Runs, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
@@ -214,35 +186,54 @@ class Answers:
         self._faults = LogThrottle(logger)
         self._samples = RateLimit(_MOST_UNSOLICITED, _WITHIN_S)
         self._late_samples = RateLimit(_MOST_LATE, _WITHIN_S)
-        self._process = mark_of_process(store.keys.generation_id)
-        self._released = ReleasedStarts()
+        self._own_mark = mark_of_process(store.keys.generation_id)
 
     async def begin(self, command_id: str) -> Begin:
         """Commit the begun mark of a command before its start is sent.
 
-        If the commit of an earlier mark of this process was not confirmed, the start was not sent: it may be sent then.
+        A start that this process has marked and not sent may be sent, also after a failover. Raises NotSent when the
+        mark is not confirmed.
         """
-        if self._direct.is_waiting(command_id):
-            await self._store.settle_start()
-            return self._direct.begin(command_id)
+        try:
+            if self._direct.is_waiting(command_id):
+                await self._store.settle_start()
+                return self._direct.begin(command_id)
+            begin = await self._mark_start(command_id)
+            if begin is Begin.NEW:
+                await self._store.settle_start()
+        except Unavailable as error:
+            raise NotSent(error.text, error.advice_text) from error
+        # Another call may have released it meanwhile.
+        return Begin.AGAIN if begin is Begin.NEW and not held_starts.release(command_id) else begin
+
+    async def _mark_start(self, command_id: str) -> Begin:
+        """Return NEW for a start with a mark of this process that has not been sent; it is held."""
         key = parse_command_id(command_id)
         if key is None:
             return Begin.GONE
-        match await self._runs.signal(key.job_id, Begun(command_id, self._process)):
+        loaded = await self._runs.get(key.job_id)
+        association = find_command(loaded.stored.run, command_id) if loaded else None
+        if association is not None and not association.begun:
+            # First: the reply to the commit may be lost.
+            held_starts.hold(command_id)
+        match await self._runs.signal(key.job_id, Begun(command_id, self._own_mark)):
             case Decision():
-                pass
+                return Begin.NEW
             case Ignored(kind=IgnoredKind.DUPLICATE):
                 loaded = await self._runs.load(key.job_id)
                 association = find_command(loaded.stored.run, command_id) if loaded else None
                 if association is None:
                     return Begin.GONE
-                if association.begun != self._process or command_id in self._released:
-                    return begun_again(association.begun, self._process)
+                is_open = association.state is ActionState.DISPATCHED
+                if is_open and not may_have_left(association.begun, command_id):
+                    return Begin.NEW
+                return begun_again(association.begun, self._own_mark)
             case _:
                 return Begin.GONE
-        await self._store.settle_start()
-        self._released.add(command_id)
-        return Begin.NEW
+
+    def withhold(self, command_id: str) -> None:
+        """Record that a start did not leave although it was permitted."""
+        held_starts.hold(command_id)
 
     async def permit_start(self) -> None:
         """Raise NotSent while no start may leave."""
@@ -290,7 +281,6 @@ class Answers:
             if await self._direct.accept(answer, self._type_ids):
                 self.stats.record_contact(self._runs.clock())
                 return
-        self._released.discard(answer.command_id)
         key = parse_command_id(answer.command_id)
         if key is None or any(validate_id("JobOrderID", key.job_id)):
             self._faults.warning("answer to a command that is not ours", "not ours", command=answer.command_id)
@@ -353,7 +343,6 @@ class Answers:
 
         Without `is_answer`, none came. A stop may be declined for days: the job has the first reason, the last is kept.
         """
-        self._released.discard(command_id)
         if is_answer:
             self.stats.record_contact(self._runs.clock())
         if error is None:

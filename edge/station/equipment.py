@@ -43,9 +43,9 @@ class Begin(Enum):
     """The answer to a request for the begun mark of a command."""
 
     NEW = auto()
-    """The mark is committed now: send the start."""
+    """The mark is committed, and the start was not sent: send it."""
     AGAIN = auto()
-    """The mark was committed before: the start may have been sent. Find its outcome, or answer OutcomeUnknown."""
+    """The mark was committed before, and the start may have been sent. Find its outcome, or answer OutcomeUnknown."""
     LOST = auto()
     """As AGAIN, and in a former generation of the store: its answer may have been lost with the former primary."""
     GONE = auto()
@@ -153,7 +153,13 @@ class StationPort(Protocol):
     """
 
     async def begin(self, command_id: str) -> Begin:
-        """Commit the begun mark of a command with repetition `once` before its start is sent."""
+        """Commit the begun mark of a command with repetition `once` before its start is sent.
+
+        Raises NotSent when the mark is not confirmed.
+        """
+
+    def withhold(self, command_id: str) -> None:
+        """Record that a start did not leave although `begin` returned NEW: it returns NEW again."""
 
     async def permit_start(self) -> None:
         """Raise NotSent while no start may leave: no majority of the sentinels confirms the primary of the store.

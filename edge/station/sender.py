@@ -27,6 +27,7 @@ from edge.sfc.view import next_deadline
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision, LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
+from edge.station.held_starts import may_have_left
 from edge.station.runs import Runs
 from edge.store import equipment_memory, instance_leases
 from edge.store import runs as run_store
@@ -206,7 +207,7 @@ def command_of(
 ) -> Command:
     """Return a command that a committed decision asks for; only its flags differ between repetitions."""
     request = request_of(loaded.net, loaded.stored.run, phase, association, step)
-    begun = association.begun != ""
+    begun = may_have_left(association.begun, association.command_id)
     return Command(
         command_id=association.command_id,
         phase=phase,

@@ -248,7 +248,9 @@ class Contract:
         if not self.once:
             return
         bench.station.begun = [WORK.command_id]
-        await bench.equipment.send(replace(WORK, begun=True, offered_again=True))
+        # Where the equipment cannot be asked, the start stays in the outbox until its answer comes.
+        with suppress(Unavailable):
+            await bench.equipment.send(replace(WORK, begun=True, offered_again=True))
         if self.reports_loss:
             await wait_until(lambda: bench.station.unknown)
             assert bench.station.unknown[0].reason

@@ -59,6 +59,10 @@ class RecordingStation:
         self.begun.append(command_id)
         return Begin.NEW
 
+    def withhold(self, command_id: str) -> None:
+        if command_id in self.begun:
+            self.begun.remove(command_id)
+
     async def permit_start(self) -> None:
         if self.unconfirmed:
             self.refused_starts += 1

@@ -14,16 +14,15 @@ from edge.sfc.run import ActionState
 from edge.sfc.signal import Answer, Ignored, Signal, Unknown
 from edge.station.answers import (
     Answers,
-    ReleasedStarts,
     begun_again,
     error_of,
     holds_result,
     is_result,
-    mark_of_process,
     signal_of,
 )
 from edge.station.decision import Decision, MethodRequest, NotAllowed
 from edge.station.equipment import Begin, EquipmentAnswer, EquipmentEvent, Kept, OutcomeUnknown, Task
+from edge.station.held_starts import mark_of_process
 from edge.station.runs import NoRun, Runs
 from edge.store import jobs, responses, runs
 from edge.store.commit import Commit, Stale
@@ -458,19 +457,6 @@ def test_mark_of_an_earlier_release_counts_as_one_without_sentinel() -> None:
     former = "0b1c7a3e-6a0f-4b53-9a0e-0d6f1f1d3c5e"
     assert begun_again(former, mark_of_process("")) is Begin.AGAIN
     assert begun_again(former, mark_of_process("g1")) is Begin.LOST
-
-
-def test_marks_of_two_processes_differ() -> None:
-    assert mark_of_process("g1") != mark_of_process("g1")
-
-
-def test_released_starts_are_forgotten_when_they_end_or_are_many() -> None:
-    """A process that runs for years would keep the id of each command otherwise."""
-    released = ReleasedStarts(most=2)
-    for command_id in "abc":
-        released.add(command_id)
-    released.discard("b")
-    assert [text in released for text in "abc"] == [False, False, True]
 
 
 async def test_outstanding_commands_are_sent_and_unanswered(plant: Plant, tool: FakeEquipment) -> None:

@@ -1,5 +1,7 @@
 """Tests of begun marks, unknown outcomes and late results as equipment reports them."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -7,8 +9,10 @@ from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Begun
 from edge.station.answers import Answers
-from edge.station.equipment import Begin, EquipmentAnswer, LateResult, OutcomeUnknown
+from edge.station.equipment import Begin, EquipmentAnswer, LateResult, NotSent, OutcomeUnknown
+from edge.station.held_starts import held_starts
 from edge.station.response import UNKNOWN_ID
 from edge.station.runs import Runs
 from edge.store import dead_letters, responses
@@ -116,6 +120,70 @@ async def test_begun_mark_with_an_unconfirmed_commit_allows_the_start(plant: Pla
         await answers.begin(command)
     assert await answers.begin(command) is Begin.NEW
     assert await answers.begin(command) is Begin.AGAIN
+
+
+class UnconfirmedStore(LosingStore):
+    """A store whose replicas do not confirm a begun mark."""
+
+    async def settle_start(self) -> None:
+        """Raise Unavailable, as when no replica has confirmed in time."""
+        raise Unavailable("0 of 1 replicas have confirmed within 1000 ms")
+
+
+async def test_start_that_was_held_back_is_sent_after_a_failover(plant: Plant, tool: FakeEquipment) -> None:
+    """Its mark had reached the new primary: the outcome was unknown, although this gateway had sent nothing."""
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    plant.store.keys = replace(plant.store.keys, generation_id="g1")
+    with pytest.raises(NotSent):
+        await Answers(UnconfirmedStore(plant.store, ()), plant.runs, DEDUPE_MS).begin(command)
+    (open_command,) = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert not open_command.begun
+    plant.store.keys = replace(plant.store.keys, generation_id="g2")
+    answers = Answers(plant.store, plant.runs, DEDUPE_MS)
+    assert [await answers.begin(command) for _ in range(2)] == [Begin.NEW, Begin.LOST]
+    (open_command,) = await answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert open_command.begun
+
+
+async def test_start_that_was_permitted_and_withheld_is_sent_after_a_failover(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    await started(plant, "J1")
+    command, begins = tool.commands[0].command_id, []
+    for generation in ("g1", "g2"):
+        plant.store.keys = replace(plant.store.keys, generation_id=generation)
+        answers = Answers(plant.store, plant.runs, DEDUPE_MS)
+        begins.append(await answers.begin(command))
+        if generation == "g1":
+            answers.withhold(command)
+    assert begins == [Begin.NEW, Begin.NEW]
+
+
+async def test_start_of_another_process_may_have_left(plant: Plant, tool: FakeEquipment) -> None:
+    """Only the process that has marked a start knows that it has not sent it."""
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    await plant.runs.signal("J1", Begun(command, "/another process"))
+    held_starts.hold(command)
+    assert await plant.answers.begin(command) is Begin.AGAIN
+
+
+async def test_held_start_whose_outcome_became_unknown_is_not_sent(plant: Plant, tool: FakeEquipment) -> None:
+    """Another gateway took over while this one was frozen, and a person decides."""
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    with pytest.raises(NotSent):
+        await Answers(UnconfirmedStore(plant.store, ()), plant.runs, DEDUPE_MS).begin(command)
+    await plant.answers.answer(OutcomeUnknown(command, "no answer"))
+    assert await plant.answers.begin(command) is Begin.AGAIN
+
+
+async def test_two_calls_at_once_release_a_start_once(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    begins = await asyncio.gather(plant.answers.begin(command), plant.answers.begin(command))
+    assert sorted(begin.name for begin in begins) == ["AGAIN", "NEW"]
 
 
 async def test_begin_of_a_stopped_command_is_refused(plant: Plant, tool: FakeEquipment) -> None:

@@ -58,6 +58,9 @@ class Answers(list[EquipmentAnswer]):
     async def begin(self, command_id: str) -> Begin:
         pytest.fail(f"a command with a recognised id was begun: {command_id}")
 
+    def withhold(self, command_id: str) -> None:
+        """Ignore a start without a mark."""
+
     async def permit_start(self) -> None:
         """Permit every start."""
 
