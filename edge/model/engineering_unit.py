@@ -42,6 +42,7 @@ _UNITS: tuple[tuple[str, ...], ...] = (
     ("min", "MIN", "minute [unit of time]"),
     ("h", "HUR", "hour"),
     ("d", "DAY", "day"),
+    ("B", "AD", "byte"),
     ("mg", "MGM", "milligram"),
     ("g", "GRM", "gram"),
     ("kg", "KGM", "kilogram"),

@@ -76,8 +76,8 @@ class ServerCore(InternalServer):
         self.counts = ServerCounts()
         self.subscriptions = ClientSubscriptions(self.aspace, limits, self.turns)
         """Those of clients; asyncua's service has none."""
-        self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
-        """Variables that not every caller may read, each with the check."""
+        self.read_checks: list[Callable[[ua.NodeId, Caller, Peer], bool]] = []
+        """Return whether a caller may read the value of a node; each check must agree."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
         """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""
         self.note_session: Callable[[], None] = _ignore_session

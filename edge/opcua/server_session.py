@@ -219,10 +219,12 @@ class ServerSession:
 
     def _refusal(self, item: ua.ReadValueId) -> ua.DataValue | None:
         """Return the answer about a value that the caller may not read; None for all others."""
-        may_read = self._core.restricted.get(item.NodeId)
-        if may_read is None or (self.caller and may_read(self.caller, self.connection.channel.peer)):
-            return None
-        return refused_value(item.AttributeId)
+        return None if self.may_read(item.NodeId) else refused_value(item.AttributeId)
+
+    def may_read(self, node_id: ua.NodeId) -> bool:
+        """Return whether the caller may read the value of a node, now and in the past."""
+        caller, peer = self.caller, self.connection.channel.peer
+        return caller is not None and all(check(node_id, caller, peer) for check in self._core.read_checks)
 
     async def _prepare(self, nodes: Iterable[ua.NodeId]) -> None:
         """Wait for what has to be computed before these nodes are read."""

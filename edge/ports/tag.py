@@ -11,10 +11,13 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from edge.model.user import Role
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.sample_value import as_number, type_name
 
 TagType: TypeAlias = Literal["number", "text", "truth value"]
+
+ReadRole: TypeAlias = Literal["observer", "operator", "engineer"]
 
 MAX_TAGS: Final = 10_000
 
@@ -43,6 +46,16 @@ class TagDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         float | None, Meta(description="Largest value of its range; the quality of a higher one is uncertain.")
     ] = None
     description: Annotated[str, Meta(max_length=500, description="What it is, for people.")] = ""
+    definition: Annotated[
+        str, Meta(max_length=500, description="How its values are made, for people: a formula or an address.")
+    ] = ""
+    role: Annotated[
+        ReadRole, Meta(description="Lowest role that reads its values over OPC UA, the station page and the HTTP API.")
+    ] = "observer"
+
+    def may_be_read_by(self, role: Role) -> bool:
+        """Return whether a person of a role may read its values."""
+        return role >= Role[self.role.upper()]
 
 
 def tags_schema() -> dict[str, Any]:
@@ -129,6 +142,11 @@ class TagDefinitions:
     def find(self, tag: str) -> TagDefinition | None:
         """Return the definition of a tag; None without one."""
         return self._known.get(tag)
+
+    def may_read(self, tag: str, role: Role) -> bool:
+        """Return whether a person of a role may read the values of a tag; every one without a definition."""
+        definition = self._known.get(tag)
+        return definition is None or definition.may_be_read_by(role)
 
     def judge(self, sample: Sample) -> Sample | str:
         """Return a sample, as uncertain when it is out of range; the reason for one whose type is another."""

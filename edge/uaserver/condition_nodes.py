@@ -21,6 +21,7 @@ from edge.uaserver.node_parts import (
     scalar,
     variable_attributes,
 )
+from edge.uaserver.official_texts import official_text
 from edge.uaserver.own_types import type_name
 
 _I: Final = ua.ObjectIds
@@ -101,7 +102,7 @@ def condition_node(
         is_forward=False,
     )
     if path in shape.objects:
-        node.attributes = object_attributes(node_id, ua.QualifiedName(path), "")
+        node.attributes = object_attributes(node_id, ua.QualifiedName(path), official_text(path))
         type_id = ua.NodeId(shape.objects[path])
         node.references = [reference_to_type(type_id), parent, *below, *_methods(shape, path)]
         return node

@@ -17,6 +17,7 @@ from asyncua import Server, ua
 from asyncua.server.address_space import NodeData
 from msgspec import Struct
 
+import edge
 from edge.foundation.task_group import TaskGroup
 from edge.opcua.access import CALLER, reading_in
 from edge.opcua.event_filter import EventRecord
@@ -31,6 +32,7 @@ from edge.uaserver.declarations import Declarations
 from edge.uaserver.events import SERVER, lineage, send_event
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import compute_namespace
+from edge.uaserver.server_object import build_date
 from edge.uaserver.space import add_namespace_metadata
 
 logger = structlog.get_logger(__name__)
@@ -197,7 +199,8 @@ class ConditionSpace:
         """Add the conditions of a feature; the first one adds their namespace, which has this URI."""
         if not self._sources:
             await nodesets.register(self._server, Namespace.ALARMS, uri)
-            add_namespace_metadata(self._core, self._declared, uri)
+            built = build_date()
+            add_namespace_metadata(self._core, self._declared, uri, edge.__version__, built, is_static=False)
             compute_namespace(self._core.aspace, Namespace.ALARMS, self._node)
             self._core.method_extensions.append(self)
         self._sources.append(source)

@@ -61,6 +61,8 @@ _MEMBER_REFERENCES = frozenset({HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 # The optional members of the types that every machine gets.
 _OPTIONAL_MEMBERS = frozenset({*METHODS, *SUBSTATE_MACHINE.values(), "JobOrderResponseList"})
 
+_ORDER: Mapping[str, int] = MappingProxyType({str(name): number for number, name in enumerate(METHODS, 1)})
+
 # JobManagementType declares the receiver; the instance has its subtype with sub-states (OPC 10031-4, 6.2.5).
 _INSTANCE_TYPES: Mapping[ua.NodeId, ua.NodeId] = MappingProxyType({RECEIVER_TYPE: _RECEIVER_SUBSTATES_TYPE})
 
@@ -141,7 +143,8 @@ def _declare(
         {name: held.value for name, held in attributes_of(item).items()},
         item.NodeAttributes.Value if item_class is ua.NodeClass.Variable else None,
         None if item.TypeDefinition.is_null() else reference_to_definition(aspace, item),
-        tuple(members.values()),
+        # Clients show them in this order: methods by their use, after all else.
+        tuple(sorted(members.values(), key=lambda member: _ORDER.get(member.browse_name.Name, 0))),
     )
 
 

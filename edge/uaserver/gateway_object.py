@@ -10,13 +10,13 @@ The nodes exist from the start, in the namespace of the server itself. Their Nod
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
 from edge.store.server_check import NEARLY_FULL
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.live_list import write_value
 from edge.uaserver.method_roles import RELEASE_METHOD
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
@@ -36,6 +36,7 @@ from edge.uaserver.own_types import (
     object_type,
     text,
     type_node,
+    unit_items,
     variable_item,
 )
 from edge.uaserver.view import GatewayView
@@ -50,7 +51,7 @@ _RELEASE_OF_TYPE = type_node("EquipmentType", RELEASE_METHOD)
 _OBJECTS = ua.NodeId(ua.ObjectIds.ObjectsFolder)
 _ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
 _FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
-_NOTHING_YET = ua.StatusCode(ua.StatusCodes.BadWaitingForInitialData)
+_NOTHING_YET = ua.StatusCodes.BadWaitingForInitialData
 
 
 def _flag(value: bool | None) -> ua.Variant:  # noqa: FBT001 - the value itself
@@ -67,9 +68,15 @@ def _bytes(value: int) -> ua.Variant:
 
 GATEWAY = (
     VariableSpec("Status", base(T.String), "The state of the gateway: faults first.", lambda p: text(p.status)),
-    VariableSpec("StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used)),
     VariableSpec(
-        "StoreMemoryLimit", base(T.UInt64), "Bytes it may take; 0: no limit.", lambda p: _bytes(p.memory_limit)
+        "StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used), unit="AD"
+    ),
+    VariableSpec(
+        "StoreMemoryLimit",
+        base(T.UInt64),
+        "Bytes it may take; 0: no limit.",
+        lambda p: _bytes(p.memory_limit),
+        unit="AD",
     ),
     VariableSpec(
         "StoreNearlyFull",
@@ -162,7 +169,7 @@ class GatewayObject:
         for path, members in parts:
             for member in members:
                 held = self._aspace[_node("Gateway", *path, member.name)].attributes[ua.AttributeIds.Value]
-                held.value = ua.DataValue(ua.Variant(), StatusCode=_NOTHING_YET)
+                held.value = ua.DataValue(ua.Variant(), StatusCode=ua.StatusCode(_NOTHING_YET))
         self._shown: dict[ua.NodeId, ua.Variant] = {}
         self._parts: dict[tuple[str, ...], object] = {}
         """The gateway and each equipment as they were shown last, by their path."""
@@ -178,13 +185,12 @@ class GatewayObject:
     async def _show(self, path: tuple[str, ...], members: Sequence[VariableSpec], part: object) -> None:
         if self._parts.get(path) == part:
             return
-        now = datetime.now(UTC)
         for member in members:
             node_id, value = _node("Gateway", *path, member.name), member.value(part)
             if self._shown.get(node_id) != value:
-                status = _NOTHING_YET if value.Value is None else ua.StatusCode()
-                data_value = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)
-                await self._aspace.write_attribute_value(node_id, ua.AttributeIds.Value, data_value)
+                # An instant may be none for good.
+                is_awaited = value.Value is None and member.data_type != base(T.DateTime)
+                await write_value(self._aspace, node_id, value, _NOTHING_YET if is_awaited else ua.StatusCodes.Good)
                 self._shown[node_id] = value
         self._parts[path] = part
 
@@ -200,7 +206,10 @@ def _types() -> Iterator[ua.AddNodesItem]:
 
 def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
     for type_id, members in ((EQUIPMENT_TYPE, EQUIPMENT), (GATEWAY_TYPE, GATEWAY)):
-        yield from ((type_node(type_id.Identifier, variable_spec.name), MANDATORY) for variable_spec in members)
+        for spec in members:
+            yield type_node(type_id.Identifier, spec.name), MANDATORY
+            if spec.unit:
+                yield type_node(type_id.Identifier, spec.name, "EngineeringUnits"), MANDATORY
     yield _RELEASE_OF_TYPE, MANDATORY
     yield type_node("GatewayType", "Equipment"), MANDATORY
     yield type_node("GatewayType", "Equipment", "<Name>"), PLACEHOLDER
@@ -223,9 +232,11 @@ def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
 
 def _variables(owner: ua.NodeId, members: Sequence[VariableSpec]) -> Iterator[ua.AddNodesItem]:
     for variable_spec in members:
-        asked = variable_item(_node(owner.Identifier, variable_spec.name), owner, variable_spec)
+        node_id = _node(owner.Identifier, variable_spec.name)
+        asked = variable_item(node_id, owner, variable_spec)
         asked.NodeAttributes.Value = ua.Variant()
         yield asked
+        yield from unit_items(node_id, variable_spec)
 
 
 def _target(name: str) -> Target:

@@ -123,6 +123,14 @@ class LiveList:
         return self._value
 
 
+async def write_value(aspace: AddressSpace, node_id: ua.NodeId, value: ua.Variant, status: int = 0) -> None:
+    """Write the value of now, and notify its subscribers; also null, which asyncua refuses in place of another type."""
+    now = datetime.now(UTC)
+    held = aspace[node_id].attributes[ua.AttributeIds.Value]
+    held.value = ua.DataValue(value, StatusCode=ua.StatusCode(status), SourceTimestamp=now, ServerTimestamp=now)
+    await notify_all(held.datachange_callbacks, held.value)
+
+
 async def notify_all(subscribers: Mapping[int, Any], value: ua.DataValue) -> None:
     """Pass a value to every subscriber, in short slices."""
     pacer = Pacer()

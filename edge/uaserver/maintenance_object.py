@@ -8,13 +8,13 @@ Each session reads the message in the first of its LocaleIds that has a text; su
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from asyncua import ua
 
 from edge.model.plant import Maintenance
 from edge.opcua.server_core import ServerCore
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.live_list import write_value
 from edge.uaserver.method_roles import SWITCH_OFF_METHOD, SWITCH_ON_METHOD
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
@@ -131,9 +131,7 @@ class MaintenanceObject:
         aspace = self._core.aspace
         shown = aspace.read_attribute_value(node, ua.AttributeIds.Value)
         if shown.Value != value or shown.StatusCode.is_bad():
-            now = datetime.now(UTC)
-            written = ua.DataValue(value, SourceTimestamp=now, ServerTimestamp=now)
-            (await aspace.write_attribute_value(node, ua.AttributeIds.Value, written)).check()
+            await write_value(aspace, node, value)
 
 
 def _types() -> Iterator[ua.AddNodesItem]:

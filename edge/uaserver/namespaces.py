@@ -7,7 +7,7 @@ from enum import IntEnum
 UA_URI = "http://opcfoundation.org/UA/"
 PRODUCT_URI = "urn:microdcs-edge"
 TYPES_URI = "urn:microdcs-edge:types"
-TYPES_VERSION = "1.5.0"
+TYPES_VERSION = "1.6.0"
 TYPES_PUBLISHED = datetime(2026, 11, 27, tzinfo=UTC)
 """The date of TYPES_VERSION; both change with every change of a type."""
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
+from edge.uaserver.official_texts import official_text
+
 HAS_COMPONENT: Final = ua.NodeId(ua.ObjectIds.HasComponent)
 
 _A: Final = ua.AttributeIds
@@ -155,14 +157,6 @@ class _ComputedNodes(MutableMapping[ua.NodeId, NodeData]):
 
 _TEXTS: Mapping[str, str] = MappingProxyType(
     {
-        # namespaces (OPC 10000-5, 6.3.13)
-        "NamespaceUri": "The URI of the namespace.",
-        "NamespaceVersion": "The version of the types in the namespace.",
-        "NamespacePublicationDate": "The date of that version.",
-        "IsNamespaceSubset": "Whether the server has a part of the namespace only.",
-        "StaticNodeIdTypes": "The kinds of NodeIds that are the same in every server.",
-        "StaticNumericNodeIdRange": "The numeric NodeIds that are the same in every server.",
-        "StaticStringNodeIdPattern": "The text NodeIds that are the same in every server.",
         # machines and jobs (OPC 40001-1, 40001-3, 10031-4)
         "MachineryBuildingBlocks": "The building blocks of the machine.",
         "JobManagement": "The job orders of the machine and their responses.",
@@ -170,10 +164,8 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
         "JobOrderResults": "Provides the responses of job orders, and their events.",
         "JobOrderResponseList": "The response of each job order that has started.",
         "MaxDownloadableJobOrders": "The most job orders that the machine stores; 65535: no limit.",
-        "CurrentState": "Bad: the state machine describes jobs and is in no state itself.",
-        "Id": "Bad: the state machine describes jobs and is in no state itself.",
-        "InputArguments": "The arguments of the method.",
-        "OutputArguments": "The results of the method.",
+        "CurrentState": "The current state.",
+        "Id": "The NodeId of the current state.",
         "Store": "Store a job order; it may not start yet.",
         "StoreAndStart": "Store a job order that may start.",
         "Start": "Allow a stored job order to start.",
@@ -216,4 +208,4 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
 
 def describe(name: str, otherwise: str = "") -> ua.LocalizedText:
     """Return the description of a node by its browse name; `otherwise` for a name chosen by a site."""
-    return ua.LocalizedText(_TEXTS.get(name, otherwise), "en")
+    return ua.LocalizedText(_TEXTS.get(name) or official_text(name) or otherwise, "en")

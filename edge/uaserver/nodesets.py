@@ -35,6 +35,7 @@ from edge.foundation.text import Text
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import declarations
 from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
+from edge.uaserver.official_texts import describe_official
 from edge.uaserver.type_definitions import define_types
 
 _T: Final = ua.VariantType
@@ -52,17 +53,11 @@ _OF_NAMESPACES: Final = MappingProxyType(
         "DefaultAccessRestrictions": ua.Variant(0, _T.UInt16),
     }
 )
-_OTHERS: Final = MappingProxyType(
-    {
-        # DeviceTopology/OnlineAccess (OPC 10000-100, 5.4): this server is connected to no devices of a topology.
-        ua.NodeId(6095, Namespace.DI): ua.Variant(False, _T.Boolean),
-    }
-)
 
 
 def fill_missing_values(aspace: AddressSpace) -> None:
     """Write the values that the node sets leave out; a value that a node set has stays."""
-    values = dict(_OTHERS)
+    values: dict[ua.NodeId, ua.Variant] = {}
     for metadata in _below(aspace, _NAMESPACES):
         for member in _below(aspace, metadata.NodeId):
             if member.BrowseName.Name in _OF_NAMESPACES:
@@ -179,6 +174,7 @@ _UNSERVED = (
             32754,  # DefaultHEConfiguration
         )
     ),
+    *(ua.NodeId(node, Namespace.DI) for node in (5001, 6078, 6094)),  # DeviceSet, NetworkSet, DeviceTopology: empty
     ua.NodeId(6387, Namespace.DI),  # MaxInactiveLockTime
 )
 """Optional nodes of the official node sets that this server does not fill; removed with the nodes below them."""
@@ -318,6 +314,7 @@ async def import_types(server: asyncua.Server, content: Content) -> None:
     define_types(server.iserver.aspace, content.values())
     _remove_unserved(server.iserver.aspace)
     fill_missing_values(server.iserver.aspace)
+    describe_official(server.iserver.aspace)
 
 
 def _remove_unserved(aspace: AddressSpace) -> None:

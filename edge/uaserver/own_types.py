@@ -1,7 +1,6 @@
 """Builds the product's own types: tables of variables and methods, and the type nodes of these tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -9,7 +8,9 @@ from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 from msgspec import Struct
 
+from edge.model.engineering_unit import CEFACT, engineering_unit, symbol_of
 from edge.model.instant import milliseconds_of, utc
+from edge.model.isa95 import EUInformation
 from edge.opcua.binary import DecodeError
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import add_node
@@ -20,9 +21,6 @@ T = ua.VariantType
 DURATION = ua.NodeId(ua.ObjectIds.Duration)
 MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
 PLACEHOLDER = ua.NodeId(ua.ObjectIds.ModellingRule_OptionalPlaceholder)
-NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)
-"""The null of DateTime (OPC 10000-6, 5.2.2.5)."""
-
 _HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
@@ -38,6 +36,8 @@ class VariableSpec(Struct, frozen=True):
     description: str
     value: Callable[[Any], ua.Variant]
     is_array: bool = False
+    unit: str = ""
+    """The code of its unit by UNECE Recommendation 20; empty for a value without one."""
 
 
 def type_node(*path: str) -> ua.NodeId:
@@ -56,8 +56,8 @@ def base(kind: ua.VariantType) -> ua.NodeId:
 
 
 def instant(milliseconds: int | None) -> ua.Variant:
-    """Return an instant, in milliseconds since the epoch, as DateTime; None becomes the null of DateTime."""
-    return ua.Variant(NO_INSTANT if milliseconds is None else utc(milliseconds), T.DateTime)
+    """Return an instant, in milliseconds since the epoch, as DateTime; None becomes null: clients would show 1601."""
+    return ua.Variant() if milliseconds is None else ua.Variant(utc(milliseconds), T.DateTime)
 
 
 def text(text: str) -> ua.Variant:
@@ -83,7 +83,9 @@ def object_type(
     """Yield the nodes of an object type: the type, then its variables."""
     yield item(type_id, parent, _HAS_SUBTYPE, ua.NodeClass.ObjectType, _concrete())
     for variable_spec in members:
-        yield variable_item(type_node(type_id.Identifier, variable_spec.name), type_id, variable_spec)
+        member = type_node(type_id.Identifier, variable_spec.name)
+        yield variable_item(member, type_id, variable_spec)
+        yield from unit_items(member, variable_spec)
 
 
 def _concrete() -> ua.ObjectTypeAttributes:
@@ -120,8 +122,38 @@ def object_item(node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, typ
 def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) -> ua.AddNodesItem:
     """Return the request for a variable."""
     asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, _variable_attributes(shown))
-    asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
+    kind = ua.ObjectIds.AnalogUnitType if shown.unit else ua.ObjectIds.BaseDataVariableType
+    asked.TypeDefinition = ua.NodeId(kind)
     return asked
+
+
+def unit_items(node_id: ua.NodeId, shown: VariableSpec) -> Iterator[ua.AddNodesItem]:
+    """Yield the property of a variable that has a unit (OPC 10000-8, 5.3.2.4)."""
+    if not shown.unit:
+        return
+    attributes = ua.VariableAttributes()
+    attributes.Description = ua.LocalizedText("The unit of the value.", "en")
+    attributes.DataType = ua.NodeId(ua.ObjectIds.EUInformation)
+    attributes.ValueRank = ua.ValueRank.Scalar
+    attributes.Value = ua.Variant(unit_of(shown.unit), T.ExtensionObject)
+    attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
+    unit_id = ua.NodeId(f"{node_id.Identifier}/EngineeringUnits", node_id.NamespaceIndex)
+    asked = item(unit_id, node_id, _HAS_PROPERTY, ua.NodeClass.Variable, attributes)
+    asked.BrowseName = ua.QualifiedName("EngineeringUnits")
+    asked.TypeDefinition = ua.NodeId(ua.ObjectIds.PropertyType)
+    yield asked
+
+
+def unit_of(code: str) -> ua.EUInformation:
+    """Return the unit of a code of UNECE Recommendation 20 (OPC 10000-8, 5.6.4.3)."""
+    known: EUInformation = engineering_unit(symbol_of(code))
+    name = known.description.text if known.description is not None else code
+    return ua.EUInformation(
+        NamespaceUri=CEFACT,
+        UnitId=int.from_bytes(code.encode()),
+        DisplayName=ua.LocalizedText(symbol_of(code)),
+        Description=ua.LocalizedText(name, "en"),
+    )
 
 
 def read_flag(argument: ua.Variant) -> bool:

@@ -59,7 +59,7 @@ async def show_server(core: ServerCore) -> None:
         enabled[attribute].value = ua.DataValue(ua.Variant(1 << ua.AccessLevel.CurrentRead, T.Byte))
     for node, read in _diagnostics(core).items():
         core.aspace.set_attribute_value_callback(node, ua.AttributeIds.Value, _Cached(read).read)
-    core.restricted |= {_SESSIONS: _is_engineer, _SUBSCRIPTIONS: _is_engineer, _SECURITY: _may_see_security}
+    core.read_checks.append(_may_read)
 
 
 def show_clock(core: ServerCore) -> None:
@@ -166,9 +166,8 @@ class _Cached:
         return self._value
 
 
-def _is_engineer(caller: Caller, _peer: Peer) -> bool:
-    return caller.role >= Role.ENGINEER
-
-
-def _may_see_security(caller: Caller, peer: Peer) -> bool:
-    return caller.role >= Role.ENGINEER and (peer.is_encrypted or peer.is_local)
+def _may_read(node_id: ua.NodeId, caller: Caller, peer: Peer) -> bool:
+    """Return whether a caller may read a node: the arrays of sessions and subscriptions are for engineers."""
+    if node_id not in {_SESSIONS, _SUBSCRIPTIONS, _SECURITY}:
+        return True
+    return caller.role >= Role.ENGINEER and (node_id != _SECURITY or peer.is_encrypted or peer.is_local)

@@ -33,8 +33,8 @@ from edge.uaserver.events import HAS_NOTIFIER, MACHINES, SERVER
 from edge.uaserver.intervention_methods import INTERVENTION_METHODS
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import Place, add_node, add_reference, place_node, value_attribute
-from edge.uaserver.node_parts import HAS_COMPONENT, describe
-from edge.uaserver.own_types import NO_INSTANT, add_nodes, method_items
+from edge.uaserver.node_parts import HAS_COMPONENT, describe, scalar
+from edge.uaserver.own_types import add_nodes, method_items
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
@@ -112,10 +112,9 @@ def add_event_type(iserver: InternalServer) -> None:
 
 
 def add_namespace_metadata(
-    iserver: InternalServer, declared: Declarations, uri: str, version: str = "", published: datetime = NO_INSTANT
+    iserver: InternalServer, declared: Declarations, uri: str, version: str, published: datetime, *, is_static: bool
 ) -> None:
-    """Add the metadata of an own namespace (OPC 10000-5, 6.3.13); with a version, all servers have the same nodes."""
-    is_static = bool(version)
+    """Add the metadata of an own namespace (OPC 10000-5, 6.3.13); `is_static`: all servers have the same nodes."""
     values = {
         "NamespaceUri": ua.Variant(uri, ua.VariantType.String),
         "NamespaceVersion": ua.Variant(version, ua.VariantType.String),
@@ -203,9 +202,11 @@ def _enable_event_subscription(iserver: InternalServer, node_id: ua.NodeId) -> N
 async def _invalidate_current_state(iserver: InternalServer, control: str) -> None:
     # The receiver and its sub-state machines describe the states of a job and have none (10031-4, 6.2.1.2).
     bad = ua.DataValue(ua.Variant(), StatusCode=ua.StatusCode(ua.StatusCodes.BadStateNotActive))
+    text = ua.LocalizedText("Bad: the state machine describes jobs and is in no state itself.", "en")
     for machine in (control, *(f"{control}/{name}" for name in SUBSTATE_MACHINE.values())):
         for node_id in (_node_id(machine, "CurrentState"), _node_id(machine, "CurrentState", "Id")):
             (await iserver.aspace.write_attribute_value(node_id, ua.AttributeIds.Value, bad)).check()
+            iserver.aspace[node_id].attributes[ua.AttributeIds.Description] = scalar(text, ua.VariantType.LocalizedText)
 
 
 def _instantiate_below(

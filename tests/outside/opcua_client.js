@@ -8,7 +8,9 @@
 //   node opcua_client.js ENDPOINT faults                   the answers to wrong arguments of standard services
 //   node opcua_client.js ENDPOINT counters                 what the diagnostics count of a subscription
 //   node opcua_client.js ENDPOINT tree                     the variables below Objects and Types without a value, and the
-//                                                          methods that take one argument too few or one too many
+//                                                          methods that take one argument too few or one too many; what
+//                                                          is below Objects: the names, the methods of a JobOrderControl,
+//                                                          the nodes without a description, the dates of 1601
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
 //   node opcua_client.js ENDPOINT history NODE FROM TO     read raw values of a variable from an instant to another one, in
 //                                                          ISO 8601, 70 at a time; print status and instants
@@ -273,11 +275,13 @@ const deeds = {
     const found = await walk(session);
     const variables = found.filter((node) => node.nodeClass === NodeClass.Variable);
     const empty = [];
+    const dates = [];
     for (let at = 0; at < variables.length; at += 50) {
       const some = variables.slice(at, at + 50);
       const values = await session.read(some.map(({ nodeId }) => ({ nodeId, attributeId: AttributeIds.Value })));
       values.forEach((value, index) => {
         const { path, isDeclared, ofMethod } = some[index];
+        if (!isDeclared && value.value.value instanceof Date && value.value.value.getUTCFullYear() === 1601) dates.push(path);
         const isEmpty = value.statusCode.value !== 0 || value.value.value === null || value.value.value === undefined;
         // A type declares its variables; their values are those of the instances (OPC 10000-3, 6.2.6).
         if (isEmpty && (ofMethod || !isDeclared)) empty.push([path, value.statusCode.name]);
@@ -294,7 +298,18 @@ const deeds = {
       methods.push([path, count, count ? await call(count - 1) : null, await call(count + 1)]);
     }
     const wrong = methods.filter(([, , few, many]) => (few && few !== "BadArgumentsMissing") || many !== "BadTooManyArguments");
-    print({ variables: variables.length, empty, methods: methods.length, wrong });
+    const instances = found.filter((node) => node.path.startsWith("Objects/"));
+    const undescribed = [];
+    for (let at = 0; at < instances.length; at += 50) {
+      const some = instances.slice(at, at + 50);
+      const values = await session.read(some.map(({ nodeId }) => ({ nodeId, attributeId: AttributeIds.Description })));
+      values.forEach((value, index) => { if (!value.value.value?.text) undescribed.push(some[index].path); });
+    }
+    const last = (path) => path.slice(path.lastIndexOf("/") + 1);
+    const objects = instances.filter((node) => node.owner === "i=85").map(({ path }) => last(path));
+    const order = instances.filter((node) => node.nodeClass === NodeClass.Method && node.path.includes("/JobOrderControl/"))
+      .map(({ path }) => last(path));
+    print({ variables: variables.length, empty, methods: methods.length, wrong, dates, undescribed, objects, order });
   },
 
   async flood(session, count, seconds) {

@@ -55,6 +55,14 @@ async def server() -> AsyncIterator[UaServer]:
         yield running
 
 
+async def test_memory_of_the_store_is_in_bytes(space: Space) -> None:
+    """A client showed a number without a unit."""
+    used = await member(space, "StoreMemoryUsed")
+    assert (await used.read_type_definition()).Identifier == ua.ObjectIds.AnalogUnitType
+    unit = await (await used.get_child("0:EngineeringUnits")).read_value()
+    assert (unit.UnitId, unit.DisplayName.Text) == (int.from_bytes(b"AD"), "B")
+
+
 async def member(space: Space, *names: str) -> Node:
     """Find a node below the gateway; the names of equipment are in the server's own namespace."""
     path = [space.name("Gateway", TYPES_URI)]

@@ -3,6 +3,7 @@
 import pytest
 from asyncua import Client, Node, ua
 
+import edge
 from edge.uaserver.namespaces import (
     TYPES_PUBLISHED,
     TYPES_URI,
@@ -103,9 +104,10 @@ class TestPlace:
         assert (types["NamespacePublicationDate"], types["StaticNodeIdTypes"]) == (TYPES_PUBLISHED, [1])
         assert (charts["NamespaceUri"], charts["NamespaceVersion"], charts["StaticNodeIdTypes"]) == (
             charts_uri("edge"),
-            "",
+            edge.__version__,
             [],
         )
+        assert charts["NamespacePublicationDate"].year >= 2026, "it was the year 1601"
 
     async def test_job_events_have_a_concrete_type(self, client: Client, space: Space) -> None:
         concrete = client.get_node(ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI]))

@@ -35,7 +35,7 @@ from edge.uaserver.application_trust import (
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.new_nodes import standard_id, standard_item, standard_object, standard_property
 from edge.uaserver.node_parts import HAS_COMPONENT
-from edge.uaserver.own_types import NO_INSTANT, add_nodes
+from edge.uaserver.own_types import add_nodes
 from edge.uaserver.parts import NewServer
 from edge.uaserver.security import serve_certificate
 
@@ -103,7 +103,7 @@ def _changed_at(directory: Path) -> datetime:
     try:
         return datetime.fromtimestamp(directory.stat().st_mtime, UTC)
     except OSError:
-        return NO_INSTANT
+        return ua.get_win_epoch()  # it was never updated (OPC 10000-12, 7.8.2)
 
 
 def _reader(read: Callable[[], ua.Variant]) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:

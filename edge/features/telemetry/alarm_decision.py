@@ -197,8 +197,7 @@ def rename_subjects(alarms: Mapping[str, Alarm], renamed: Iterable[Renamed], now
         before, ident = alarms.get(alarm_id(element.rule, element.before)), alarm_id(element.rule, element.after)
         if before is None:
             continue
-        gone = Alarm(id=before.id, rule=before.rule, subject=before.subject, changed_at=now)
-        changes.append(AlarmChange(gone, AlarmChangeKind.CLEARED))
+        changes += remove_alarms((before,), now)
         if element.after and ident not in alarms:
             moved = replace(before, id=ident, subject=element.after, changed_at=now)
             is_active = moved.active is ActiveState.ACTIVE
@@ -223,6 +222,12 @@ def expire_shelvings(alarms: Mapping[str, Alarm], now: int) -> list[AlarmChange]
         if alarm.shelving is not None:
             _apply(alarm, ExpireShelving(), now, "", {}, changes)
     return changes
+
+
+def remove_alarms(alarms: Iterable[Alarm], now: int) -> list[AlarmChange]:
+    """Return the changes that remove alarms: what they are about is gone."""
+    gone = (Alarm(id=alarm.id, rule=alarm.rule, subject=alarm.subject, changed_at=now) for alarm in alarms)
+    return [AlarmChange(alarm, AlarmChangeKind.CLEARED) for alarm in gone]
 
 
 def next_expiry(alarms: Mapping[str, Alarm]) -> int | None:

@@ -17,8 +17,10 @@ from edge.features.telemetry.alarm_decision import (
     expire_shelvings,
     is_flooded,
     next_expiry,
+    remove_alarms,
     rename_subjects,
 )
+from edge.features.telemetry.built_in_rules import JOB_ABORTED_RULE
 from edge.features.telemetry.model.rule import OccursRule
 from edge.features.telemetry.rules.alarm import AlarmChanged, Suppress, Unsuppress, transition
 from edge.features.telemetry.rules.evaluator import Renamed
@@ -26,6 +28,7 @@ from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm, AlarmCause, AlarmChangeKind, alarm_id
+from edge.store import jobs
 from edge.store import kept_alarms as alarms
 from edge.store.background import poll_store
 from edge.store.client import Store
@@ -34,6 +37,8 @@ from edge.store.kept_alarms import AlarmChange, StoredAlarms
 
 FLOOD_CHECK_MS: Final = 2_000
 """Interval at which the end of a flood is looked for: persons acknowledge, and time passes."""
+JOBS_CHECK_MS: Final = 60_000
+"""Interval at which alarms of jobs that the store no longer has are looked for."""
 LOOK_MS: Final = 1_000
 """Interval at which the answers of persons are looked for: a shelving may be among them."""
 _RATE_WINDOW_MS: Final = 600_000
@@ -54,6 +59,7 @@ class AlarmKeeper:
         self._flood: Flood = NO_FLOOD
         self._checked_at = 0
         self._looked_at = 0
+        self._jobs_checked_at = 0
         self._raised: deque[int] = deque(maxlen=_MOST_COUNTED)
 
     @property
@@ -130,6 +136,7 @@ class AlarmKeeper:
         """End shelvings, also those that persons have begun, and a flood that is over. Raises Unavailable."""
         now = self._clock()
         await self._look(now)
+        await self._expire_with_jobs(now)
         due = self.next_instant
         if due is None or due > now:
             return
@@ -145,6 +152,16 @@ class AlarmKeeper:
         """Return the commit of counters."""
         key = self._store.keys.telemetry_counters()
         return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
+
+    async def _expire_with_jobs(self, now: int) -> None:
+        """Remove the alarms of aborted jobs that were cleared or have expired: nothing is left to look at."""
+        if abs(now - self._jobs_checked_at) < JOBS_CHECK_MS:
+            return
+        self._jobs_checked_at = now
+        of_jobs = [alarm for alarm in self._stored.alarms.values() if alarm.rule == JOB_ABORTED_RULE]
+        if of_jobs:
+            gone = set(await jobs.missing(self._store, [alarm.subject for alarm in of_jobs]))
+            await self._save(remove_alarms((alarm for alarm in of_jobs if alarm.subject in gone), now))
 
     async def _look(self, now: int) -> None:
         """Read the alarms when a person or the maintenance mode has changed them."""

@@ -13,6 +13,8 @@ from edge.store.bounds import ALARM_PART
 from edge.store.server_check import NEARLY_FULL
 
 STEP_OVERDUE: Final = "step.overdue"
+JOB_ABORTED_RULE: Final = "gateway.job_aborted"
+"""Its alarms are about jobs that have ended: they expire with their jobs."""
 
 _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
     {
@@ -89,7 +91,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": Text("{value} jobs wait for a person because an action failed: edge jobs why"),
     },
     {
-        "id": "gateway.job_aborted",
+        "id": JOB_ABORTED_RULE,
         "kind": "occurs",
         "pattern": JOB_ABORTED,
         "severity": 500,

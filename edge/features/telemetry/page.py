@@ -54,11 +54,15 @@ async def alarm_history(store: Store, before: str, most: int, languages: Sequenc
     return models.AlarmHistory(changes=public_alarm_changes, before=page.next)
 
 
-async def list_tags(services: PageServices, text: str, most: int) -> models.TagList:
-    """Return the last samples of the first tags whose name contains a text, with the units of their definitions."""
+async def list_tags(services: PageServices, caller: WebCaller, text: str, most: int) -> models.TagList:
+    """Return the last samples of the first tags whose name contains a text, with the units of their definitions.
+
+    Those that the caller may not read are left out.
+    """
     needle = text.casefold()
-    lines = {name: line for name, line in (await tags.load_last(services.store)).items() if needle in name.casefold()}
-    found = ((name, _sample(line)) for name, line in lines.items())
+    lines = (await tags.load_last(services.store)).items()
+    shown = ((name, line) for name, line in lines if needle in name.casefold() and _may_read(services, caller, name))
+    found = ((name, _sample(line)) for name, line in shown)
     samples = [replace(sample, tag=name) for name, sample in found if sample is not None]
     listed = tuple(public_tag(sample, _definition_of(services, sample.tag)) for sample in samples[:most])
     return models.TagList(tags=listed, total=len(samples))
@@ -73,16 +77,20 @@ def _definition_of(services: PageServices, tag: str) -> TagDefinition | None:
     return telemetry.tags.find(tag) if (telemetry := _telemetry(services)) else None
 
 
+def _may_read(services: PageServices, caller: WebCaller, tag: str) -> bool:
+    return telemetry.tags.may_read(tag, caller.role) if (telemetry := _telemetry(services)) else True
+
+
 async def _control_charts(services: PageServices) -> tuple[models.ControlChartView, ...]:
     return await telemetry.trends.control_charts() if (telemetry := _telemetry(services)) else ()
 
 
-async def tag_points(services: PageServices, tag: str) -> Points:
-    """Return the newest points of a tag. Raises Refused for an unknown tag, and without telemetry."""
+async def tag_points(services: PageServices, caller: WebCaller, tag: str) -> Points:
+    """Return the newest points of a tag. Raises Refused for one that the caller does not see, and without telemetry."""
     if (telemetry := _telemetry(services)) is None:
         raise Refused("telemetry_off", "telemetry is off on this gateway.", "Switch it on: [telemetry] mode = on.")
     line = await tags.load_last_of(services.store, tag)
-    if line is None:
+    if line is None or not _may_read(services, caller, tag):
         raise Refused("unknown_tag", Text.of("there is no tag {tag!r}.", tag=tag), "Look at the list of tags.")
     return await telemetry.trends.points(tag, _sample(line))
 
@@ -143,17 +151,17 @@ async def _alarm_history(services: PageServices, call: ApiCall) -> models.AlarmH
 
 
 async def _tags(services: PageServices, call: ApiCall) -> models.TagList:
-    return await list_tags(services, call.query.get("text", ""), MOST_TAGS)
+    return await list_tags(services, call.caller, call.query.get("text", ""), MOST_TAGS)
 
 
 async def _trend(services: PageServices, call: ApiCall) -> models.TagTrend:
     tag = call.path["tag"]
-    return trend(tag, await tag_points(services, tag))
+    return trend(tag, await tag_points(services, call.caller, tag))
 
 
 async def _trend_svg(services: PageServices, call: ApiCall) -> Svg:
     tag = call.path["tag"]
-    return Svg(trend_svg(tag, await tag_points(services, tag)))
+    return Svg(trend_svg(tag, await tag_points(services, call.caller, tag)))
 
 
 async def _charts(services: PageServices, _: ApiCall) -> models.ControlChartList:
@@ -249,19 +257,19 @@ async def _alarms_page(services: PageServices, caller: WebCaller, query: Mapping
     }
 
 
-async def _tags_page(services: PageServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
+async def _tags_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     text = query.get("text", "")
     return "tags.html", {
-        "page": await list_tags(services, text, _TAGS_OF_PAGE),
+        "page": await list_tags(services, caller, text, _TAGS_OF_PAGE),
         "text": text,
         "charts": (await _control_charts(services))[:_ROWS_OF_PAGE],
         "subjects": ["tags"],
     }
 
 
-async def _tag_page(services: PageServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
+async def _tag_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     tag = query.get("name", "")
-    points = await tag_points(services, tag)
+    points = await tag_points(services, caller, tag)
     tag_definition = _definition_of(services, tag) or TagDefinition(tag)
     return "tag.html", {
         "tag": tag,

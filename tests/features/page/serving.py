@@ -154,7 +154,7 @@ class FakeTelemetry:
     """Telemetry with a definition of one tag."""
 
     trends = FakeTrends()
-    tags = TagDefinitions((OVEN,))
+    tags = TagDefinitions((OVEN, TagDefinition(tag="dose", role="operator")))
 
 
 async def _check(recipe: object, active: Sequence[str], language: str) -> RecipeResult:

@@ -6,10 +6,11 @@ from edge.access.mode import ModeWatch
 from edge.features.telemetry.alarm_decision import FLOOD_RULE
 from edge.features.telemetry.alarm_keeper import LOOK_MS, AlarmKeeper, AlarmSuppression, plan_suppression
 from edge.features.telemetry.alarm_requests import request_change
+from edge.features.telemetry.built_in_rules import JOB_ABORTED_RULE
 from edge.features.telemetry.rules.alarm import Acknowledge, Shelve
 from edge.foundation.instant import now_ms
 from edge.model.plant import Maintenance
-from edge.ports.alarm import ActiveState, Alarm, AlarmChangeKind
+from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, alarm_id
 from edge.ports.sample_lines import Sample
 from edge.store import kept_alarms as alarms
 from edge.store import mode
@@ -98,6 +99,24 @@ async def test_shelving_ends_without_any_other_alarm_change(store: Store) -> Non
         (*_, unshelved) = await changes_of(store)
         assert 0 <= unshelved.alarm.changed_at - ends_at < 60_000
         assert processor.alarms.shelved == 0
+
+
+async def test_alarm_of_an_aborted_job_expires_with_its_job(store: Store) -> None:
+    """Hundreds of them waited for a person, and their jobs were gone."""
+    clock = TelemetryClock()
+    before = await alarms.load(store)
+    unacknowledged = AckState.UNACKNOWLEDGED
+    stored = [
+        Alarm(id=alarm_id(rule, subject), rule=rule, subject=subject, acknowledgement=unacknowledged)
+        for rule, subject in ((JOB_ABORTED_RULE, "J1"), (JOB_ABORTED_RULE, "J2"), ("other", "J1"))
+    ]
+    raised = [AlarmChange(alarm, AlarmChangeKind.RAISED) for alarm in stored]
+    await store.commit(alarms.save(store.keys, before, raised))
+    await store.execute("HSET", store.keys.joborder("J2"), "state", "ABORTED")
+    keeper = AlarmKeeper(store, clock)
+    await keeper.tend(list)
+    left = {(alarm.rule, alarm.subject) for alarm in (await alarms.load(store)).alarms.values()}
+    assert left == {(JOB_ABORTED_RULE, "J2"), ("other", "J1")}
 
 
 async def test_acknowledged_and_cleared_alarms_do_not_count_as_standing(store: Store) -> None:

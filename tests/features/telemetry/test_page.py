@@ -69,6 +69,14 @@ async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> No
     assert "Heat of the oven" in (await eve.get("/tag?name=oven.heat")).text
 
 
+async def test_tag_with_a_role_is_shown_to_that_role_only(browser: Browser, plant: Plant) -> None:
+    await plant.store.commit(tags.save_last(plant.store.keys, {"dose": '{"at": 1, "tag": "dose", "value": 7.5}'}))
+    eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")
+    for person, shown in ((eve, []), (alice, ["dose"])):
+        assert [tag["tag"] for tag in (await person.get("/api/v1/tags?text=dose")).json["tags"]] == shown
+    assert (await eve.get("/api/v1/tags/dose/trend")).json["kind"] == "unknown_tag"
+
+
 async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:
     await plant.store.commit(tags.save_last(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
     eve = await browser.logged_in("eve")

@@ -86,6 +86,7 @@ async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
     tags = conditions.tags = TagNodes(
         core.aspace[sources[GATEWAY_NAME]], settings.definitions, has_history=settings.history is not None
     )
+    core.read_checks.append(tags.may_read)
     of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
     of_jobs = [JobEvents(settings.store, scope, event) for scope, event in new.job_events.items()]
     results = [job_event_publisher.enable_history() for job_event_publisher in new.job_events.values()]

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from asyncua import ua
 
-from edge.features.telemetry.model.rule import LimitLevel
-from edge.features.telemetry.opcua.condition_view import ConditionView
+from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel
+from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionView
 from edge.ports.alarm import ActiveState
 from edge.uaserver.condition_members import (
     BASE_MEMBERS,
@@ -70,20 +70,26 @@ _SHELVED: Final[Mapping[str, int]] = MappingProxyType(
 
 def fields_of_conditions() -> frozenset[str]:
     """Return the paths of the fields of all types of conditions."""
-    return frozenset(path for kind in _OF_TYPE for path in shape_of(kind).members)
+    return frozenset(path for kind in _OF_TYPE for path in _shape(kind, frozenset()).members)
 
 
-@lru_cache(maxsize=32)
-def shape_of(type_id: int) -> ConditionShape:
-    """Return what conditions of a type consist of."""
-    members = table_of((*BASE_MEMBERS, *_ALARM, *_OF_TYPE.get(type_id, ())))
+def shape_of(kind: ConditionKind) -> ConditionShape:
+    """Return what conditions of a kind consist of; a limit that its rule does not have is absent."""
+    limits = kind.limits or AlarmLimits()
+    return _shape(kind.type_id, frozenset(path for path, name in _LIMIT_NAMES.items() if not getattr(limits, name)))
+
+
+@lru_cache(maxsize=64)
+def _shape(type_id: int, absent: frozenset[str]) -> ConditionShape:
+    of_type = (member for member in _OF_TYPE.get(type_id, ()) if member.path not in absent)
+    members = table_of((*BASE_MEMBERS, *_ALARM, *of_type))
     objects = {path: kind for path, kind in _OBJECTS.items() if f"{path}/CurrentState" in members}
     return ConditionShape(ua.NodeId(type_id), members, objects, _METHODS_OF_OBJECTS)
 
 
 def fields_of(view: ConditionView) -> ConditionFields:
     """Return the fields of the event about a condition."""
-    return ConditionFields(shape_of(view.kind.type_id).members, view)
+    return ConditionFields(shape_of(view.kind).members, view)
 
 
 def level_of(view: ConditionView) -> str | None:
@@ -175,16 +181,11 @@ _ALARM: Final[tuple[ConditionMember, ...]] = (
     *_machine_state("ShelvingState", _shelving_text, _SHELVED),
     property_member("ShelvingState/UnshelveTime", T.Double, _unshelve_ms, _I.Duration),
 )
+_LIMIT_NAMES: Final = MappingProxyType(
+    {"HighHighLimit": "high_high", "HighLimit": "high", "LowLimit": "low", "LowLowLimit": "low_low"}
+)
 _LIMITS: Final[tuple[ConditionMember, ...]] = (
-    *(
-        property_member(name, T.Double, _limit(member))
-        for name, member in (
-            ("HighHighLimit", "high_high"),
-            ("HighLimit", "high"),
-            ("LowLimit", "low"),
-            ("LowLowLimit", "low_low"),
-        )
-    ),
+    *(property_member(path, T.Double, _limit(name)) for path, name in _LIMIT_NAMES.items()),
     *_machine_state("LimitState", level_of, _LEVELS),
 )
 _NORMAL: Final = (property_member("NormalState", T.NodeId, lambda _: ua.NodeId()),)

@@ -67,7 +67,7 @@ class Conditions:
         alarm_id, kind = state.alarm.id, _shared(kind)
         before = self.view_of(alarm_id)
         view = ConditionView(state, kind, place, before.condition_id if before else member_id(alarm_id, ""))
-        self._objects.put(alarm_id, view, shape_of(kind.type_id), place.folder)
+        self._objects.put(alarm_id, view, shape_of(kind), place.folder)
         self._bound(alarm_id, is_normal=not state.alarm.is_retained)
         return view
 
@@ -91,7 +91,7 @@ class Conditions:
 
     def event_of(self, view: ConditionView) -> EventRecord:
         """Return the event with the state of a condition."""
-        return self._objects.event_of(view.alarm.id, view, shape_of(view.kind.type_id))
+        return self._objects.event_of(view.alarm.id, view, shape_of(view.kind))
 
     def retained(self, condition: str, notifier: ua.NodeId | None) -> Sequence[EventRecord]:
         """Return the events of the current branches of a condition and itself, as far as clients must show them."""

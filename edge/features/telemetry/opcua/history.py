@@ -160,6 +160,8 @@ class History:
 
     def _start(self, details: Any, number: int, node: ua.HistoryReadValueId, session: ServerSession) -> Rest | int:
         """Return what is to be read of a node, or the status that refuses it."""
+        if not session.may_read(node.NodeId):
+            return int(_S.BadUserAccessDenied)
         if node.ContinuationPoint:
             point = self._points.take(session, node.ContinuationPoint)
             return point.rest if point and point.node_id == node.NodeId else int(_S.BadContinuationPointInvalid)

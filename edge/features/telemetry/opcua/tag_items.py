@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from asyncua import ua
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.features.telemetry.opcua.history_values import variant_of
-from edge.model.engineering_unit import CEFACT, engineering_unit, symbol_of
-from edge.model.isa95 import EUInformation
 from edge.ports.tag import TagDefinition
+from edge.uaserver.own_types import unit_of
 
 _I: Final = ua.ObjectIds
 T: Final = ua.VariantType
@@ -44,6 +44,12 @@ def item_of(definition: TagDefinition | None) -> TagItem:
     """Return the item of a definition."""
     if definition is None:
         return UNDEFINED
+    item = _item_of(definition)
+    properties = {"Definition": ua.Variant(definition.definition, T.String)} if definition.definition else {}
+    return replace(item, properties={**item.properties, **properties})
+
+
+def _item_of(definition: TagDefinition) -> TagItem:
     description = definition.description or _DESCRIPTION
     has_range = definition.low is not None and definition.high is not None
     match definition.type:
@@ -69,22 +75,10 @@ def _analog_type(definition: TagDefinition, *, has_range: bool) -> ua.NodeId:
 def _analog(definition: TagDefinition) -> dict[str, ua.Variant]:
     properties = {}
     if definition.unit:
-        properties["EngineeringUnits"] = ua.Variant(_unit(definition.unit), T.ExtensionObject)
+        properties["EngineeringUnits"] = ua.Variant(unit_of(definition.unit), T.ExtensionObject)
     if definition.low is not None and definition.high is not None:
         properties["EURange"] = ua.Variant(ua.Range(definition.low, definition.high), T.ExtensionObject)
     return properties
-
-
-def _unit(code: str) -> ua.EUInformation:
-    """Return the unit of a code of UNECE Recommendation 20 (OPC 10000-8, 5.6.4.3)."""
-    known: EUInformation = engineering_unit(symbol_of(code))
-    name = known.description.text if known.description is not None else code
-    return ua.EUInformation(
-        NamespaceUri=CEFACT,
-        UnitId=int.from_bytes(code.encode()),
-        DisplayName=ua.LocalizedText(symbol_of(code)),
-        Description=ua.LocalizedText(name, "en"),
-    )
 
 
 def value_of(item: TagItem, value: Any) -> tuple[ua.Variant, ua.StatusCode | None]:

@@ -16,8 +16,9 @@ from asyncua.server.address_space import AttributeValue, NodeData
 from edge.features.telemetry.opcua.history_values import STATUS_OF
 from edge.features.telemetry.opcua.tag_items import UNDEFINED, TagItem, item_of, value_of
 from edge.model.instant import utc
+from edge.opcua.access import Caller, Peer
 from edge.ports.sample_lines import Sample, parse_line
-from edge.ports.tag import TagDefinitions
+from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.uaserver.live_list import notify_all
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
@@ -41,6 +42,7 @@ _PROPERTY_TYPE: Final = ua.NodeId(ua.ObjectIds.PropertyType)
 _HAS_PROPERTY: Final = ua.NodeId(ua.ObjectIds.HasProperty)
 _PROPERTY: Final = "#"
 _DESCRIPTIONS: Final = {
+    "Definition": "How the values are made.",
     "EngineeringUnits": "The unit of the values.",
     "EURange": "The range of the values; the quality of others is uncertain.",
     "TrueState": "What true is called.",
@@ -115,6 +117,12 @@ class TagNodes:
         kind = self._item(tag).variable_type
         return make_reference(HAS_COMPONENT, tag_node_id(tag), _name(tag), ua.NodeClass.Variable, kind)
 
+    def may_read(self, node_id: ua.NodeId, caller: Caller, _peer: Peer) -> bool:
+        """Return whether a caller may read the value of a node: that of a tag needs the role of its definition."""
+        tag = tag_of(node_id)
+        definition = None if tag is None else self._definition(tag)
+        return definition is None or definition.may_be_read_by(caller.role)
+
     def has(self, tag: str) -> bool:
         """Return whether there is a tag."""
         return tag in self._texts
@@ -154,8 +162,10 @@ class TagNodes:
         value = self._item(tag).properties.get(name) if tag in self._texts else None
         if value is None:
             raise KeyError(node_id)
-        content = value.Value
-        data_type = ua.NodeId(getattr(ua.ObjectIds, type(content).__name__))
+        is_structure = value.VariantType is T.ExtensionObject
+        data_type = ua.NodeId(
+            getattr(ua.ObjectIds, type(value.Value).__name__ if is_structure else value.VariantType.name)
+        )
         node = NodeData(node_id)
         node.attributes = {
             **variable_attributes(ua.QualifiedName(name), data_type, _DESCRIPTIONS[name]),
@@ -169,8 +179,11 @@ class TagNodes:
         return node
 
     def _item(self, tag: str) -> TagItem:
+        return item_of(self._definition(tag))
+
+    def _definition(self, tag: str) -> TagDefinition | None:
         # A gateway's own tag has its name behind it.
-        return item_of(self._definitions.find(tag) or self._definitions.find(tag.partition("[")[0]))
+        return self._definitions.find(tag) or self._definitions.find(tag.partition("[")[0])
 
     def _reader(self, tag: str) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
         def read(_node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:

@@ -8,6 +8,7 @@ from asyncua import ua
 
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.features.telemetry.opcua.tag_items import item_of, value_of
+from edge.model.user import Role
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 DEFINITIONS = (
     TagDefinition(tag="oven", unit="CEL", type="number", low=0, high=300, description="Temperature of the oven"),
-    TagDefinition(tag="torque", unit="NU", type="number"),
+    TagDefinition(tag="torque", unit="NU", type="number", definition="register 40001 / 10"),
     TagDefinition(tag="level", type="number", low=0, high=1),
     TagDefinition(tag="count", type="number"),
     TagDefinition(tag="open", type="truth value"),
@@ -33,14 +34,14 @@ DEFINITIONS = (
 VALUES = {"oven": 81, "torque": 4.5, "level": 0.5, "count": 7, "open": True, "state": "idle", "other": 1.5}
 TYPES = {
     "oven": ("i=17570", "i=11", {"EngineeringUnits", "EURange"}),
-    "torque": ("i=17497", "i=11", {"EngineeringUnits"}),
+    "torque": ("i=17497", "i=11", {"EngineeringUnits", "Definition"}),
     "level": ("i=2368", "i=11", {"EURange"}),
     "count": ("i=15318", "i=11", set()),
     "open": ("i=2373", "i=1", {"TrueState", "FalseState"}),
     "state": ("i=2365", "i=12", set()),
     "other": ("i=2365", "i=24", set()),
 }
-DATA_TYPE, DESCRIPTION = 14, 5
+DATA_TYPE, DESCRIPTION, USER_ACCESS_LEVEL = 14, 5, 18
 
 
 async def below(other: OtherStack, parent: str, reference: str) -> dict[str, tuple[str, str]]:
@@ -79,10 +80,41 @@ async def test_tags_are_data_items_by_their_definitions(store: Store, tmp_path: 
         assert (span["low"], span["high"]) == (0, 300)
         (described,) = await other.read({"nodeId": node(oven), "attributeId": DESCRIPTION})
         assert described["value"]["value"]["text"] == "Temperature of the oven"
+        (made,) = await other.values((await below(other, variables["torque"][0], "i=46"))["Definition"][0])
+        assert made == "register 40001 / 10"
         # An integer of a number is Double, now and in the past.
         (current,) = await other.read({"nodeId": node(oven), "attributeId": 13})
         past = (await HistoryClient(other).raw(START, START + 1, node_id=oven))["historyData"]["dataValues"]
         assert [value["value"]["dataType"] for value in (current, *past)] == [11, 11]
+
+
+@pytest.mark.parametrize("role", [Role.OBSERVER, Role.ENGINEER])
+async def test_tag_with_a_role_is_read_by_that_role_only(
+    store: Store, tmp_path: Path, wait_until: WaitUntil, role: Role
+) -> None:
+    """Each session read every value, now and in the past."""
+    samples = {tag: Sample(START, tag, 7) for tag in ("dose", "open")}
+    append_samples(tmp_path, list(samples.values()), 1 << 30)
+    await store.commit(tags.save_last(store.keys, {tag: encode_line(sample) for tag, sample in samples.items()}))
+    definitions = TagDefinitions((TagDefinition(tag="dose", type="number", role="engineer"),))
+    history = TagHistory(tmp_path, None, definitions)
+    async with (
+        alarm_server(store, history=history, definitions=definitions, role=role) as server,
+        other_stack(server.endpoint) as other,
+    ):
+        await wait_until(lambda: server.alarms.tags.has("dose"))
+        subscription = await other.subscription()
+        for tag in samples:
+            is_allowed = tag == "open" or role is Role.ENGINEER
+            expected = "Good" if is_allowed else "BadUserAccessDenied"
+            node_id = f"ns=10;s=Tags/{tag}"
+            value, level = await other.read(
+                value_of_node(node_id), {"nodeId": node(node_id), "attributeId": USER_ACCESS_LEVEL}
+            )
+            past = await HistoryClient(other).raw(START, START + 1, node_id=node_id)
+            (item,) = await other.monitor(subscription, value_of_node(node_id))
+            assert [value["statusCode"], past["statusCode"], item["statusCode"]] == [expected] * 3, tag
+            assert bool(level["value"]["value"]) is is_allowed
 
 
 async def test_monitored_tag_reports_its_new_samples(store: Store, wait_until: WaitUntil) -> None:
