@@ -13,6 +13,7 @@ from edge.drawing.shapes import (
     MAX_LINES,
     Arrow,
     Block,
+    ChartTarget,
     Frame,
     Label,
     Line,
@@ -21,6 +22,7 @@ from edge.drawing.shapes import (
     Shape,
     ShapeRole,
     Stroke,
+    TargetKind,
     columns,
     time_literal,
     wrap,
@@ -47,8 +49,10 @@ _Lines = list[tuple[str, ShapeRole]]
 
 
 class _Row(Struct, frozen=True):
-    """One action: the lines of its cells."""
+    """One action: its number in the recipe, its name, and the lines of its cells."""
 
+    number: int
+    name: str
     cells: tuple[_Lines, _Lines, _Lines]
     style: LineStyle
 
@@ -65,7 +69,8 @@ def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None, languag
     width += 1 - width % 2
     height = len(lines) + 2
     rows = [
-        _row(action, limits, marks.actions.get(number) if marks else None, language) for number, action in step.actions
+        _row(number, action, limits, marks.actions.get(number) if marks else None, language)
+        for number, action in step.actions
     ]
     widths = _widths(rows)
     table_width = sum(widths) + len(widths) + 1
@@ -81,6 +86,7 @@ def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None, languag
             table = left + width - 1 + _LINK
             out.append(Line(left + width - 1, y + 1, table, y + 1))
             _put_table(rows, widths, table, y, out)
+        out.append(ChartTarget(left, y, width, height, TargetKind.STEP, step.name, step.name))
 
     return Block(
         left=width // 2,
@@ -115,7 +121,7 @@ def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None, lang
     return lines
 
 
-def _row(action: Action, limits: LineLimits, mark: ActionMark | None, language: str) -> _Row:
+def _row(number: int, action: Action, limits: LineLimits, mark: ActionMark | None, language: str) -> _Row:
     qualifier: _Lines = [(action.qualifier.value, ShapeRole.QUALIFIER)]
     if QUALIFIER_RULES[action.qualifier].timed:
         qualifier += [(text, ShapeRole.DETAIL) for text in wrap(time_literal(action.duration_seconds), limits.name, 2)]
@@ -134,7 +140,7 @@ def _row(action: Action, limits: LineLimits, mark: ActionMark | None, language: 
             (text, ShapeRole.TIME) for part in _standing(mark, language) for text in wrap(part, limits.detail, 2)
         ]
     cells = (qualifier, name + indicator, []) if limits.stacked else (qualifier, name, indicator)
-    return _Row(cells, LineStyle.PLAIN if mark is None else _STYLES[mark.state])
+    return _Row(number, action.name, cells, LineStyle.PLAIN if mark is None else _STYLES[mark.state])
 
 
 def _standing(mark: ActionMark, language: str) -> list[str]:
@@ -163,6 +169,7 @@ def _put_table(rows: list[_Row], widths: list[int], left: int, top: int, out: li
             for number, (text, kind) in enumerate(lines, 1):
                 out.append(Label(x + 1 + (not room), y + number, text, kind, row.style, room))
             x += width + 1
+        out.append(ChartTarget(left, y, x - left + 1, row.height + 2, TargetKind.ACTION, str(row.number), row.name))
         y += row.height + 1
 
 
@@ -277,6 +284,7 @@ class Layout:
                 out.append(Label(x - _BAR - 1 - len(order), y + 1, order, ShapeRole.ORDER))
             for number, text in enumerate(lines):
                 out.append(Label(x + _BAR + 2, y + 1 + number, text, ShapeRole.CONDITION))
+            out.append(_target_of(bar, x - _BAR, y, 2 * _BAR + 3 + max(map(columns, lines)), len(lines) + 2))
 
         return Block(
             left=_BAR + (1 + len(order) if order else 0),
@@ -320,6 +328,8 @@ class Layout:
             if text:
                 out.append(Label(x + 2, y, text, ShapeRole.BRANCH))
             legs.put(x, y + 1, out)
+            if fork.name:
+                out.append(ChartTarget(x + 1, y - 1, 2 + columns(text), 3, TargetKind.BRANCH, fork.name, fork.name))
 
         block = Block(
             left=legs.left,
@@ -330,6 +340,14 @@ class Layout:
             put=put,
         )
         return self._arriving(fork.name, block)
+
+
+def _target_of(bar: TransitionBar, x: int, y: int, width: int, height: int) -> ChartTarget:
+    """Return the area of a transition with its condition."""
+    way = f"{bar.source} → {bar.target}"
+    kind = TargetKind.TRANSITION if bar.numbers else TargetKind.WAY
+    key = ",".join(map(str, bar.numbers)) or way
+    return ChartTarget(x, y, width, height, kind, key, f"{way}: {bar.condition}", bar.source, bar.target)
 
 
 class _Legs:

@@ -26,12 +26,15 @@ class StepBlock(Struct, frozen=True):
 class TransitionBar(Struct, frozen=True):
     """A transition: its condition, the numbers of the recipe transitions that it represents, and its test order.
 
-    `order` counts from 1 among the transitions of one divergence; it is 0 where there is no choice.
+    `order` counts from 1 among the transitions of one divergence; it is 0 where there is no choice. Without numbers
+    it is implied, and leads from `source` to `target`.
     """
 
     condition: str
     numbers: tuple[int, ...]
     order: int = 0
+    source: str = ""
+    target: str = ""
 
 
 class Jump(Struct, frozen=True):
@@ -184,7 +187,7 @@ def _orders(edges: Iterable[Edge]) -> _Orders:
 
 
 def _transition_bar(edge: Edge, order: int) -> TransitionBar:
-    return TransitionBar(_text(edge.conditions), edge.numbers, order)
+    return TransitionBar(_text(edge.conditions), edge.numbers, order, edge.source, edge.door or edge.target)
 
 
 def _text(conditions: tuple[str, ...]) -> str:

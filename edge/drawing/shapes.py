@@ -89,7 +89,34 @@ class Arrow(Struct, frozen=True):
     """`down` or `left`."""
 
 
-Shape: TypeAlias = Line | Frame | Label | Arrow
+class TargetKind(StrEnum):
+    """The kind of an element that a person can select; a `way` is an implied transition, which is not written."""
+
+    STEP = "step"
+    TRANSITION = "transition"
+    WAY = "way"
+    ACTION = "action"
+    BRANCH = "branch"
+
+
+class ChartTarget(Struct, frozen=True):
+    """The area of an element of the recipe, in cells; only a chart to work with shows it.
+
+    `key` is the name of a step or branch, the number of an action, or the numbers of transitions that are drawn as one.
+    """
+
+    x: int
+    y: int
+    width: int
+    height: int
+    kind: TargetKind
+    key: str
+    label: str
+    source: str = ""
+    target: str = ""
+
+
+Shape: TypeAlias = Line | Frame | Label | Arrow | ChartTarget
 
 
 class Drawing(Struct, frozen=True):

@@ -1,10 +1,24 @@
 """Draws a chart as an SVG picture."""
 
 import math
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from edge.drawing.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, Stroke, columns
+from edge.drawing.shapes import (
+    Arrow,
+    ChartTarget,
+    Drawing,
+    Frame,
+    Label,
+    Line,
+    LineStyle,
+    Shape,
+    ShapeRole,
+    Stroke,
+    clean,
+    columns,
+)
 
 _CELL: Final = 8
 _TITLE_CELL: Final = 8.5
@@ -38,10 +52,24 @@ rect.step.failed, rect.initial.failed { stroke: #b91c1c; stroke-width: 3 }
 rect.stopped { fill: #ede9fe }
 .page { stroke: none }
 """
+_EDITOR_STYLE: Final = f"{_STYLE}rect.target {{ fill: none; stroke: none }}\n"
 
 
 def chart_svg(drawing: Drawing) -> str:
     """Return an SVG document. Every text of the recipe is escaped and holds only characters that print."""
+    return _document(drawing, "img", _STYLE, ())
+
+
+def editor_svg(drawing: Drawing) -> str:
+    """Return an SVG document in which each element can be selected.
+
+    `data-kind` and `data-key` of a `.target` name the element, see `ChartTarget`; nothing of it is visible.
+    """
+    targets = [_target(number, shape) for number, shape in enumerate(drawing.shapes) if isinstance(shape, ChartTarget)]
+    return _document(drawing, "group", _EDITOR_STYLE, targets)
+
+
+def _document(drawing: Drawing, role: str, style: str, targets: Sequence[str]) -> str:
     titles = [
         columns(shape.text) for shape in drawing.shapes if isinstance(shape, Label) and shape.role is ShapeRole.TITLE
     ]
@@ -55,14 +83,15 @@ def chart_svg(drawing: Drawing) -> str:
     for shape in drawing.shapes:
         _draw(shape, wires, bars, others, texts)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="0 0 {width} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="{role}" {size} viewBox="0 0 {width} {height}">',
         f"<title>{escape(drawing.title)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{style}</style>",
         f'<rect class="page" {size}/>',
         f'<path class="wire" d="{"".join(wires)}"/>',
         *others,
         f'<path class="bar" d="{"".join(bars)}"/>',
         *texts,
+        *targets,
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -83,6 +112,8 @@ def _draw(shape: Shape, wires: list[str], bars: list[str], others: list[str], te
             texts.append(_head(shape))
         case Label():
             texts.append(_text(shape))
+        case ChartTarget():
+            pass
 
 
 def _centre(x: int, y: int) -> tuple[float, float]:
@@ -118,3 +149,25 @@ def _text(text: Label) -> str:
         x += text.room * _CELL / 2
         anchor = ' text-anchor="middle"'
     return f'<text class="{text.role}" x="{x:g}" y="{y}"{anchor}>{escape(text.text)}</text>'
+
+
+def _target(number: int, target: ChartTarget) -> str:
+    x, y = _MARGIN + target.x * _CELL, _MARGIN + target.y * _ROW
+    attributes = {
+        "id": f"element-{number}",
+        "class": "target",
+        "role": "button",
+        "tabindex": "-1",
+        "aria-label": target.label,
+        "data-kind": target.kind,
+        "data-key": target.key,
+        "data-source": target.source,
+        "data-target": target.target,
+        "x": x,
+        "y": y,
+        "width": target.width * _CELL,
+        "height": target.height * _ROW,
+        "rx": _INSET,
+    }
+    written = (f'{name}="{escape(clean(str(value)))}"' for name, value in attributes.items())
+    return f"<rect {' '.join(written)}/>"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from edge.drawing.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, ShapeRole, Stroke, cells
+from edge.drawing.shapes import Arrow, ChartTarget, Drawing, Frame, Label, Line, LineStyle, ShapeRole, Stroke, cells
 
 # A cell holds two bits for each direction a line leaves it: 1 light, 2 double, 3 heavy.
 _NORTH: Final = 64
@@ -64,7 +64,7 @@ def chart_text(drawing: Drawing, colours: Mapping[ShapeRole | LineStyle, str]) -
                 _draw_line(rows, shape)
             case Frame():
                 _draw_frame(rows, shape)
-            case Label() | Arrow():
+            case Label() | Arrow() | ChartTarget():
                 pass
     drawn = {row: row.decode("latin-1").translate(_DRAWN) for row in map(bytes, rows)}
     lines = [list(drawn[bytes(row)]) for row in rows]

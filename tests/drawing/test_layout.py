@@ -15,6 +15,7 @@ from edge.drawing.shapes import (
     MAX_LIMITS,
     Arrow,
     Block,
+    ChartTarget,
     Drawing,
     Frame,
     Label,
@@ -53,6 +54,8 @@ def inside(shape: Shape) -> Iterator[tuple[int, int]]:
             for y in range(min(shape.y0, shape.y1), max(shape.y0, shape.y1) + 1):
                 for x in range(min(shape.x0, shape.x1), max(shape.x0, shape.x1) + 1):
                     yield x, y
+        case ChartTarget():
+            pass  # Nothing of it is drawn.
 
 
 def border(frame: Frame) -> set[tuple[int, int]]:

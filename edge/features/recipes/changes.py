@@ -51,6 +51,32 @@ class AddBranch(RecipeChange, frozen=True, tag="add_branch"):
     condition: str = "always"
 
 
+class AddNextTo(RecipeChange, frozen=True, tag="add_next_to"):
+    """Make a run of elements the first path of a new branch, and a new step the second one.
+
+    `condition` chooses the new path of a selection.
+    """
+
+    first: str
+    last: str
+    type: BranchType
+    name: str
+    step: str
+    condition: str = "always"
+
+
+class AddAlternative(RecipeChange, frozen=True, tag="add_alternative"):
+    """Add a step as another way on from an element; it leads to `to`, and without one the job ends there.
+
+    It is tried after the ways that the element has, and before one that is always true.
+    """
+
+    after: str
+    step: str
+    condition: str = "always"
+    to: str = ""
+
+
 class Wrap(RecipeChange, frozen=True, tag="wrap"):
     """Make a run of elements the only path of a new branch."""
 
@@ -190,6 +216,8 @@ Change: TypeAlias = (
     | InsertBefore
     | InsertOn
     | AddBranch
+    | AddNextTo
+    | AddAlternative
     | Wrap
     | Unwrap
     | AddPath

@@ -17,7 +17,9 @@ from msgspec.structs import replace
 
 from edge.features.recipes.changes import (
     AddAction,
+    AddAlternative,
     AddBranch,
+    AddNextTo,
     AddPath,
     AddTransition,
     Change,
@@ -86,7 +88,7 @@ def _unreadable(recipe: Recipe) -> list[Text]:
 
 def _edited(recipe: Recipe, change: Change) -> Recipe:
     match change:
-        case InsertAfter() | InsertBefore() | InsertOn() | AddBranch() | AddPath():
+        case InsertAfter() | InsertBefore() | InsertOn() | AddBranch() | AddNextTo() | AddAlternative() | AddPath():
             return with_new_step(recipe, change)
         case Wrap():
             return wrap(EditedChart(recipe), change)

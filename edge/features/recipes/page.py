@@ -1,6 +1,7 @@
 """Revisions and drafts of recipes in the HTTP API: read, change, undo, check, compare, release, roll back."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from edge.features.recipes import api_models as models
 from edge.features.recipes.api_models import public_draft, public_revision
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
+from edge.features.recipes.editor_page import EDITOR_OPERATIONS, EDITOR_PAGES
 from edge.features.recipes.past_decisions import ConditionValues, DraftReplay, OfferedNames
 from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN
 from edge.features.recipes.recipe_tests import RecipeTest, load_tests
@@ -467,6 +469,11 @@ PAGE: Final = PagePart(
             _confirm,
             models.DraftSeen,
         ),
-    )
+        *EDITOR_OPERATIONS,
+    ),
+    pages=EDITOR_PAGES,
+    templates=Path(__file__).parent / "templates",
+    static=Path(__file__).parent / "static",
+    manual=dict.fromkeys(EDITOR_PAGES, "how-to/edit-a-recipe"),
 )
 """The operations about revisions and drafts."""

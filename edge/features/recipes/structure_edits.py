@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.features.recipes.changes import (
+    AddAlternative,
     AddBranch,
+    AddNextTo,
     AddPath,
     InsertAfter,
     InsertBefore,
@@ -174,7 +176,11 @@ def transition_at(recipe: Recipe, number: int) -> Transition:
     return recipe.transitions[number]
 
 
-def with_new_step(recipe: Recipe, change: InsertAfter | InsertBefore | InsertOn | AddBranch | AddPath) -> Recipe:
+NewStep: TypeAlias = InsertAfter | InsertBefore | InsertOn | AddBranch | AddNextTo | AddAlternative | AddPath
+"""The changes that bring a step along."""
+
+
+def with_new_step(recipe: Recipe, change: NewStep) -> Recipe:
     """Return the recipe with a new step, which stands in the chart, in a new path or in a new branch."""
     match change:
         case InsertAfter():
@@ -189,6 +195,12 @@ def with_new_step(recipe: Recipe, change: InsertAfter | InsertBefore | InsertOn 
         case AddBranch():
             require_new(recipe, change.name, change.step)
             return _add_branch(recipe, change)
+        case AddNextTo():
+            require_new(recipe, change.name, change.step)
+            return _add_next_to(EditedChart(recipe), change)
+        case AddAlternative():
+            require_new(recipe, change.step)
+            return _add_alternative(EditedChart(recipe), change)
         case AddPath():
             require_new(recipe, change.step)
             return _add_path(EditedChart(recipe), change)
@@ -302,8 +314,30 @@ def _add_branch(recipe: Recipe, change: AddBranch) -> Recipe:
                 until=change.until,
             )
         )
-    wrapped = wrap(chart, Wrap(between[0], between[-1], change.type, change.name))
+    next_to = AddNextTo(between[0], between[-1], change.type, change.name, change.step, change.condition)
+    return _add_next_to(chart, next_to)
+
+
+def _add_next_to(chart: EditedChart, change: AddNextTo) -> Recipe:
+    wrapped = wrap(chart, Wrap(change.first, change.last, change.type, change.name))
     return _add_path(EditedChart(wrapped), AddPath(change.name, change.step, change.condition))
+
+
+def _add_alternative(chart: EditedChart, change: AddAlternative) -> Recipe:
+    recipe, after, step = chart.recipe, change.after, change.step
+    chart.require(after, *([change.to] if change.to else []))
+    there = chart.ways_on(after)
+    last = max((way.priority for way in there), default=0)
+    is_default = change.condition == ALWAYS
+    # What is always true is tried last: it must not hide the new way.
+    moved = {way: replace(way, priority=last + 1) for way in there if way.condition == ALWAYS and not is_default}
+    # An implied way is written now: next to a written one it would not be taken.
+    written = (*recipe.transitions, *(way for way in there if way not in recipe.transitions))
+    ways = [moved.get(way, way) for way in written]
+    ways.append(Transition(after, step, change.condition, last + (is_default and bool(there))))
+    if change.to:
+        ways.append(Transition(step, change.to, ALWAYS))
+    return replace(recipe, steps=_with_step(recipe, step, after), transitions=tuple(ways))
 
 
 def wrap(chart: EditedChart, change: Wrap) -> Recipe:

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from edge.app.features import recipe_checks, result_members
 from edge.app.recipe_process import serve
-from edge.drawing.draft_chart import draft_svg
+from edge.drawing.draft_chart import draft_drawing
+from edge.drawing.svg import editor_svg
 from edge.features.recipes.changes import Change
 from edge.features.recipes.check import check_net
 from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
@@ -75,9 +76,14 @@ def view(text: str) -> DraftView:
     net = compile_recipe(data, checks=recipe_checks())
     if isinstance(net, RejectedRecipe):
         recipe, _ = parse_recipe(data)
-        chart = draft_svg(recipe, net.faults) if recipe else ""
+        chart = _chart(recipe, net.faults) if recipe else ""
         return DraftView(text=text, recipe=data, problems=_placed(net.texts, text), warnings=(), chart=chart)
-    return DraftView(text=text, recipe=data, problems=(), warnings=net.warnings, chart=draft_svg(net.recipe, ()))
+    return DraftView(text=text, recipe=data, problems=(), warnings=net.warnings, chart=_chart(net.recipe, ()))
+
+
+def _chart(recipe: Recipe, faults: Sequence[str]) -> str:
+    drawing = draft_drawing(recipe, faults)
+    return editor_svg(drawing) if drawing else ""
 
 
 def _imported(text: str) -> DraftView:

@@ -8,7 +8,9 @@ from msgspec import UNSET
 
 from edge.features.recipes.changes import (
     AddAction,
+    AddAlternative,
     AddBranch,
+    AddNextTo,
     AddPath,
     AddTransition,
     Change,
@@ -58,6 +60,8 @@ def changes(draw: st.DrawFn, recipe: Recipe) -> Change:
         st.builds(InsertBefore, element, new),
         st.builds(InsertOn, number, new),
         st.builds(AddBranch, element, element, kind, new, st.just("Other"), condition),
+        st.builds(AddNextTo, element, element, kind, new, st.just("Other"), condition),
+        st.builds(AddAlternative, element, new, condition, st.one_of(st.just(""), element)),
         st.builds(Wrap, element, element, kind, new),
         st.builds(Unwrap, st.sampled_from(branches)),
         st.builds(AddPath, st.sampled_from(branches), new, condition),

@@ -1,7 +1,9 @@
 """Steps, branches and paths are inserted, wrapped, moved and removed."""
 
 from edge.features.recipes.changes import (
+    AddAlternative,
     AddBranch,
+    AddNextTo,
     AddPath,
     AddTransition,
     InsertAfter,
@@ -76,6 +78,28 @@ def test_alternative_is_added_next_to_steps() -> None:
 def test_parallel_path_is_added_next_to_steps() -> None:
     edited = done(LINE, AddBranch("A", "C", BranchType.SIMULTANEOUS, "both", "Photo"))
     assert ways(edited) == {(("A",), ("B", "Photo"), ()), (("B", "Photo"), ("C",), ())}
+
+
+def test_parallel_path_is_added_next_to_a_run_of_steps() -> None:
+    edited = done(LINE, AddNextTo("B", "C", BranchType.SIMULTANEOUS, "both", "Photo"))
+    assert edited.branches[0].branches == (("B", "C"), ("Photo",))
+    assert "does not follow" in reason(LINE, AddNextTo("C", "A", BranchType.SIMULTANEOUS, "both", "Photo"))
+
+
+def test_alternative_is_tried_before_what_is_always_true() -> None:
+    edited = done(LINE, AddAlternative("A", "Manual", "manual", "C"))
+    leaving = [(way.target, way.condition, way.priority) for way in edited.transitions if way.source == "A"]
+    assert sorted(leaving, key=lambda way: way[2]) == [("Manual", "manual", 0), ("B", "always", 1)]
+    assert (("Manual",), ("C",), ()) in ways(edited)
+    last = done(LINE, AddAlternative("A", "Manual"))
+    assert [way.priority for way in last.transitions if way.source == "A"] == [0, 1]
+    assert "no step or branch 'X'" in reason(LINE, AddAlternative("A", "Manual", "manual", "X"))
+
+
+def test_alternative_in_a_path_keeps_its_implied_way() -> None:
+    edited = done(BRANCHED, AddAlternative("B", "Manual", "manual", "End"))
+    assert (("B",), ("C",), ()) in ways(edited)
+    assert (("B",), ("Manual",), ("manual",)) in ways(edited)
 
 
 def test_branch_between_neighbours_has_no_first_path() -> None:

@@ -1,0 +1,156 @@
+"""The pages of drafts: the list, where one begins, and the editor; and what the editor asks while a person types."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from edge.access.web_audit import WebCaller
+from edge.app.page_part import ApiCall, ApiOperation, PageData, PageServices, Render
+from edge.expression.syntax import ExpressionSyntaxError
+from edge.features.recipes.api_models import ConditionBody, public_draft
+from edge.features.recipes.desk import Desk
+from edge.foundation.errors import Refused
+from edge.foundation.text import labels
+from edge.model.json_value import read_json_text
+from edge.model.recipe import Action, Qualifier, Recipe, is_recipe_schema, parse_recipe
+from edge.model.user import Role
+from edge.sfc.condition import Names, compile_condition
+from edge.station.public_job import equipment_by_type
+from edge.store.resources import load_work_masters
+
+DRAFTS: Final = "/recipe-drafts"
+EDITOR: Final = "/recipe-draft"
+LINKS: Final = (
+    ("/recipe-try", "try_draft"),
+    ("/recipe-compare", "compare_draft"),
+    ("/recipe-release", "release_draft"),
+)
+"""The other pages of a draft: their addresses, and the keys of their texts."""
+_MOST_OFFERS: Final = 200
+_WORDS: Final = (
+    *("ends_here", "in_past_jobs", "never_asked", "new_action", "new_branch", "new_step", "new_type"),
+    *("no_past_jobs", "place", "saved", "select_first", "selection", "simultaneous", "value_false", "value_true"),
+    "value_unknown",
+)
+"""The labels that the scripts of the editor show."""
+
+
+class ConditionFault(Struct, frozen=True, kw_only=True):
+    """Why a condition cannot be read with the names of a draft; empty where it can."""
+
+    fault: str
+
+
+class TypeOffer(Struct, frozen=True, kw_only=True):
+    """A type of command or event that the station takes: its equipment, and how an action of a recipe uses it."""
+
+    type_id: str
+    equipment: str = ""
+    interaction: str = ""
+    timeout_seconds: float = 0
+    parameters: Mapping[str, Any] = {}
+
+
+async def _recipe(desk: Desk, draft_id: str) -> Recipe:
+    """Return the recipe of a draft; an empty one while its text cannot be read."""
+    text = await desk.text(await desk.draft(draft_id))
+    try:
+        recipe, _ = parse_recipe(read_json_text(text.encode()))
+    except Refused:
+        recipe = None
+    return recipe or Recipe(())
+
+
+async def _expression(services: PageServices, call: ApiCall) -> ConditionFault:
+    body: ConditionBody = call.body
+    recipe = await _recipe(services.ports["recipes"], call.path["draft"])
+    names = Names(frozenset(step.name for step in recipe.steps), {action.name: () for action in recipe.actions})
+    try:
+        compile_condition(body.condition, names)
+    except ExpressionSyntaxError as error:
+        return ConditionFault(fault=str(error))
+    return ConditionFault(fault="")
+
+
+async def _editor(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    caller.require(Role.ENGINEER)
+    desk: Desk = services.ports["recipes"]
+    draft = await desk.draft(query.get("draft", ""))
+    return "recipe-draft.html", {
+        "draft": public_draft(draft),
+        "offers": msgspec.to_builtins(await _offers(services, desk, draft.scope)),
+        "links": LINKS,
+        "texts": _texts(caller.language),
+        "qualifiers": [qualifier.value for qualifier in Qualifier],
+        "subjects": ["recipes"],
+    }
+
+
+def _texts(language: str) -> Mapping[str, Any]:
+    label = labels(language)
+    return {word: label[word] for word in _WORDS} | {
+        "kinds": {
+            "step": label["step"],
+            "transition": label["transition"],
+            "way": label["transition"],
+            "action": label["action"],
+            "branch": label["branch"],
+        },
+        "levels": {level: label[f"finding.{level}"] for level in ("fault", "warning", "information")},
+    }
+
+
+async def _offers(services: PageServices, desk: Desk, scope: str) -> Sequence[TypeOffer]:
+    """Return the types of the equipment of the station, and those that stored recipes use, each once."""
+    equipment = equipment_by_type(desk.settings.southbound)
+    masters = await load_work_masters(services.store, scope)
+    recipes = [parse_recipe(master.data)[0] for master in masters if is_recipe_schema(master.dataschema)]
+    used = {action.type_id: action for recipe in recipes if recipe for action in recipe.actions}
+    return [
+        _offer(type_id, equipment.get(type_id, ""), used.get(type_id)) for type_id in dict.fromkeys((*equipment, *used))
+    ][:_MOST_OFFERS]
+
+
+def _offer(type_id: str, equipment: str, action: Action | None) -> TypeOffer:
+    if action is None:
+        return TypeOffer(type_id=type_id, equipment=equipment)
+    return TypeOffer(
+        type_id=type_id,
+        equipment=equipment,
+        interaction=action.interaction,
+        timeout_seconds=action.timeout_seconds,
+        parameters=action.parameters,
+    )
+
+
+async def _drafts(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    caller.require(Role.ENGINEER)
+    desk: Desk = services.ports["recipes"]
+    scope, work_master = query.get("scope", ""), query.get("id", "")
+    drafts = [draft for draft in await desk.drafts() if not work_master or draft.work_master == work_master]
+    return "recipe-drafts.html", {
+        "drafts": [public_draft(draft) for draft in reversed(drafts)],
+        "editor": EDITOR,
+        "scopes": desk.settings.gateway.scopes,
+        "scope": scope,
+        "work_master": work_master,
+        "subjects": [],
+    }
+
+
+EDITOR_PAGES: Final[Mapping[str, Render]] = {DRAFTS: _drafts, EDITOR: _editor}
+"""The pages by their address."""
+EDITOR_OPERATIONS: Final = (
+    ApiOperation(
+        "POST",
+        "/recipe-drafts/{draft}/expression",
+        "Return why a condition cannot be read with the names of a draft.",
+        Role.ENGINEER,
+        ConditionFault,
+        _expression,
+        ConditionBody,
+    ),
+)
+"""The operations of the editor."""

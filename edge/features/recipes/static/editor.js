@@ -1,0 +1,432 @@
+// The editor of a draft: commands, properties and findings around its chart. The gateway edits, checks and draws.
+
+import { Chart } from "./chart.js";
+import { condition } from "./condition.js";
+import { Draft } from "./draft.js";
+import { properties } from "./properties.js";
+import { actionAt, branchOf, freeName, numberOf, pathOf, runOf, stepOf, transitionAt } from "./reading.js";
+
+const part = (id) => document.getElementById(id);
+const root = part("editor");
+const texts = JSON.parse(root.dataset.texts);
+const offers = JSON.parse(root.dataset.offers);
+const draft = new Draft(root.dataset.draft);
+const chart = new Chart(part("paper"), texts.kinds);
+const panel = part("properties");
+let names = [];
+let text = "";
+let examined = 0;
+
+const shown = properties(panel, { draft, texts, offers, names: () => names, run });
+for (const dialog of document.querySelectorAll("dialog[data-asks]")) {
+  const input = dialog.querySelector("[name=condition]");
+  if (input) condition(input, { draft, texts, names: () => names, step: () => selectedElement() });
+}
+
+// Sends a change; done, an element is selected: one that is named, or the result of a function.
+function run(change, after) {
+  return draft.change(change, after);
+}
+
+function say(message, level = "") {
+  part("said").textContent = message;
+  part("said").className = `said ${level}`;
+}
+
+// ------------------------------------------------------------------------------------------------ commands
+
+// The step or branch that a command is about: that of the selected action, the one that a transition leaves.
+function selectedElement() {
+  const { kind, key, source, numbers } = chart.selection;
+  if (kind === "action") return actionAt(draft.recipe, key)?.step ?? "";
+  if (kind === "transition") return source || (transitionAt(draft.recipe, numbers[0])?.source ?? "");
+  if (kind === "way") return source;
+  return kind === "recipe" ? "" : key;
+}
+
+function required() {
+  const name = selectedElement() || lastStep();
+  if (chart.selection.kind === "recipe") chart.select({ kind: "step", key: name });
+  return name;
+}
+
+function lastStep() {
+  const { steps, transitions } = draft.recipe;
+  return (steps.findLast(({ name }) => !transitions.some(({ source }) => source === name)) ?? steps.at(-1)).name;
+}
+
+function kindOf(name) {
+  return branchOf(draft.recipe, name) ? "branch" : "step";
+}
+
+async function newStep(change) {
+  const name = freeName(draft.recipe, texts.new_step);
+  if (await run({ ...change, name }, { kind: "step", key: name })) shown.edit("name");
+}
+
+// A step before an element: in a path that a transition chooses, into that transition.
+function before(name) {
+  const place = pathOf(draft.recipe, name);
+  const number = place && place.place === 0 ? numberOf(draft.recipe, place.branch.name, name) : -1;
+  return number >= 0 ? { change: "insert_on", transition: number } : { change: "insert_before", element: name };
+}
+
+async function remove() {
+  const { kind, key, numbers } = chart.selection;
+  const recipe = draft.recipe;
+  const near = selectedElement();
+  const beside = [...recipe.transitions].reverse().find(({ target }) => target === near)?.source;
+  const after = (next) => [beside, next.steps[0].name].filter((name) => name && (stepOf(next, name) || branchOf(next, name))).map((name) => ({ kind: kindOf(name), key: name }))[0];
+  const place = pathOf(recipe, key);
+  if (kind === "action") await run({ change: "remove_action", number: Number(key) }, { kind: "step", key: near });
+  else if (kind === "transition") await run({ change: "remove_transition", number: numbers[0] }, { kind: kindOf(near), key: near });
+  else if (kind === "branch") await run({ change: "unwrap", branch: key }, after);
+  else if (kind === "step" && place?.path.length === 1 && place.branch.branches.length > 1) await run({ change: "remove_path", branch: place.branch.name, path: place.number }, { kind: "branch", key: place.branch.name });
+  else if (kind === "step") await run({ change: "remove_step", name: key }, after);
+  else say(texts.select_first, "bad");
+}
+
+async function addAction() {
+  const step = stepOf(draft.recipe, selectedElement())?.name ?? lastStep();
+  const name = freeName(draft.recipe, texts.new_action);
+  const action = { name, step, qualifier: "N", interaction: offers[0]?.interaction || "push_command", type_id: offers[0]?.type_id ?? texts.new_type };
+  const last = (recipe) => ({ kind: "action", key: String(recipe.actions.findLastIndex((other) => other.name === name)) });
+  if (await run({ change: "add_action", action }, last)) shown.edit("name");
+}
+
+const ways = () => [...draft.recipe.steps, ...draft.recipe.branches].map(({ name }) => name);
+
+const COMMANDS = {
+  step() {
+    const { kind, numbers } = chart.selection;
+    const name = required();
+    const isOwn = kind === "transition" && numbers.length === 1;
+    return newStep(isOwn ? { change: "insert_on", transition: numbers[0] } : { change: "insert_after", element: name });
+  },
+  before: () => newStep(before(required())),
+  action: addAction,
+  async alternative() {
+    const after = required();
+    const branch = branchOf(draft.recipe, after);
+    const isPath = branch?.type === "selection";
+    const given = await ask("alternative", { step: freeName(draft.recipe, texts.new_step), condition: "" }, (form) => {
+      options(form.elements.to, ways().filter((name) => name !== after), texts.ends_here);
+      form.elements.to.closest("label").hidden = isPath;
+    });
+    if (!given) return;
+    const chosen = { step: given.step.trim(), condition: given.condition.trim() || "always" };
+    const change = isPath ? { change: "add_path", branch: after, ...chosen } : { change: "add_alternative", after, ...chosen, to: given.to };
+    await run(change, { kind: "step", key: chosen.step });
+  },
+  async parallel() {
+    const first = required();
+    if (branchOf(draft.recipe, first)?.type === "simultaneous") {
+      const step = freeName(draft.recipe, texts.new_step);
+      if (await run({ change: "add_path", branch: first, step }, { kind: "step", key: step })) shown.edit("name");
+      return;
+    }
+    await beside("parallel", first, "simultaneous");
+  },
+  wrap: () => beside("wrap", required(), ""),
+  async jump() {
+    const source = required();
+    const given = await ask("jump", { condition: "", priority: "" }, (form) => options(form.elements.to, ways()));
+    if (!given) return;
+    const transition = { source, target: given.to, condition: given.condition.trim() || "always", priority: Number(given.priority) || nextPriority(source) };
+    await run({ change: "add_transition", transition }, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
+  },
+  remove,
+  undo: () => draft.undo(),
+  redo: () => draft.redo(),
+  recipe: () => chart.select({ kind: "recipe" }),
+  larger: () => chart.zoom(1),
+  smaller: () => chart.zoom(-1),
+  apply: () => applyText(),
+  unwrap: () => remove(),
+  path: () => (branchOf(draft.recipe, chart.selection.key).type === "selection" ? COMMANDS.alternative() : COMMANDS.parallel()),
+  earlier: ({ path }) => run({ change: "move_path", branch: chart.selection.key, path: Number(path), to: Number(path) - 1 }),
+  first: ({ path }) => newStep(before(branchOf(draft.recipe, chart.selection.key).branches[path][0])),
+  remove_path: ({ path }) => run({ change: "remove_path", branch: chart.selection.key, path: Number(path) }),
+  async copy() {
+    const { key } = chart.selection;
+    const step = panel.querySelector("[name=copy_to]").value;
+    const last = (recipe) => ({ kind: "action", key: String(recipe.actions.length - 1) });
+    if (await run({ change: "copy_action", number: Number(key), step, name: freeName(draft.recipe, texts.new_action) }, last)) shown.edit("name");
+  },
+};
+
+// What a new transition gets, so that it is asked after those that are there.
+function nextPriority(source) {
+  const there = draft.recipe.transitions.filter((way) => way.source === source).map(({ priority }) => priority ?? 0);
+  return there.length ? Math.max(...there) + 1 : 0;
+}
+
+// Makes a run of steps the path of a new branch, alone or with a new step beside it.
+async function beside(id, first, type) {
+  const given = await ask(id, { step: freeName(draft.recipe, texts.new_step), name: freeName(draft.recipe, texts.new_branch) }, (form) => options(form.elements.last, runOf(draft.recipe, first)));
+  if (!given) return;
+  const branch = { first, last: given.last, name: given.name.trim(), type: type || given.type };
+  if (type) await run({ change: "add_next_to", ...branch, step: given.step.trim() }, { kind: "step", key: given.step.trim() });
+  else await run({ change: "wrap", ...branch }, { kind: "branch", key: branch.name });
+}
+
+function options(select, values, none) {
+  select.replaceChildren(...(none ? [new Option(none, "")] : []), ...values.map((value) => new Option(value, value)));
+}
+
+// Opens a dialog, and returns its fields; nothing when the person closes it.
+function ask(id, preset, prepare) {
+  const dialog = part(`ask-${id}`);
+  const form = dialog.querySelector("form");
+  form.reset();
+  prepare(form);
+  for (const [name, value] of Object.entries(preset)) if (form.elements[name]) form.elements[name].value = value;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  form.querySelector("input, textarea, select").select?.();
+  return new Promise((resolve) => {
+    const closed = () => {
+      if (dialog.open) return;
+      dialog.removeEventListener("close", closed);
+      resolve(dialog.returnValue === "yes" ? Object.fromEntries(new FormData(form)) : null);
+      if (dialog.returnValue !== "yes") chart.focus();
+    };
+    dialog.addEventListener("close", closed);
+  });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-command]");
+  if (!button || button.getAttribute("aria-disabled") === "true") return;
+  button.closest("[popover]")?.hidePopover();
+  say("");
+  COMMANDS[button.dataset.command](button.dataset);
+});
+
+const KEYS = { Insert: "step", Delete: "remove" };
+// Letters count while the chart has the focus.
+const LETTERS = { a: "action", o: "alternative", p: "parallel", j: "jump", b: "before" };
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  const isTyping = event.target.matches?.("input, textarea, select");
+  const isControl = event.ctrlKey || event.metaKey;
+  const letter = event.key.toLowerCase();
+  if (isControl && letter === "s" && !part("text-view").hidden) applyText();
+  else if (isTyping && event.key === "Escape") chart.focus();
+  else if (isTyping) return;
+  else if (isControl && letter === "z" && !event.shiftKey) COMMANDS.undo();
+  else if (isControl && (letter === "y" || (letter === "z" && event.shiftKey))) COMMANDS.redo();
+  else if (!isControl && KEYS[event.key] && !part("chart-view").hidden) COMMANDS[KEYS[event.key]]();
+  else if (!isControl && !event.altKey && LETTERS[letter] && chart.hasFocus) COMMANDS[LETTERS[letter]]();
+  else return;
+  event.preventDefault();
+});
+
+// ------------------------------------------------------------------------------------------------ what is shown
+
+draft.addEventListener("changed", ({ detail: after }) => {
+  const { detail } = draft;
+  const next = typeof after === "function" ? after(draft.recipe) : after;
+  chart.show(detail.chart, next ?? undefined);
+  part("no-chart").hidden = Boolean(detail.chart);
+  const canEdit = Boolean(detail.recipe?.steps?.length);
+  panel.hidden = !canEdit;
+  for (const button of document.querySelectorAll("[data-needs=recipe]")) button.setAttribute("aria-disabled", String(!canEdit));
+  setEnabled("undo", detail.draft.can_undo);
+  setEnabled("redo", detail.draft.can_redo);
+  if (canEdit) {
+    const { kind } = chart.selection;
+    if (kind !== "recipe" && !chart.has(chart.selection)) chart.select({ kind: "recipe" });
+    else chart.select(chart.selection);
+  }
+  if (!isTextChanged()) showText();
+  say("");
+  part("saved").textContent = texts.saved.replace("{version}", detail.draft.current);
+  examine();
+});
+
+function setEnabled(command, isEnabled) {
+  document.querySelector(`.tools [data-command=${command}]`).setAttribute("aria-disabled", String(!isEnabled));
+}
+
+draft.addEventListener("refused", ({ detail }) => say(`${detail.reason} ${detail.advice}`, "bad"));
+
+draft.addEventListener("conflict", ({ detail }) => {
+  const dialog = part("conflict");
+  part("conflict-text").textContent = detail.problem.reason;
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.addEventListener(
+    "close",
+    async () => {
+      if (dialog.returnValue === "repeat") {
+        const isDone = await draft.repeat(detail);
+        if (isDone && detail.path === "text") showText();
+      } else if (dialog.returnValue === "apart") {
+        const id = await draft.apart(detail);
+        if (id) location.assign(`${location.pathname}?draft=${encodeURIComponent(id)}`);
+      } else {
+        await draft.load();
+      }
+    },
+    { once: true },
+  );
+});
+
+chart.addEventListener("selected", () => draft.recipe && shown.show(chart.selection));
+chart.addEventListener("edit", () => shown.edit());
+panel.addEventListener("leave", () => chart.focus());
+panel.addEventListener("pick", ({ detail }) => chart.select(detail, { focus: true }));
+
+// ------------------------------------------------------------------------------------------------ findings
+
+// Checks the draft, and reads the names for its conditions; what is older than the newest change does not count.
+async function examine() {
+  const number = ++examined;
+  const check = await draft.read("/check");
+  if (check && number === examined) showFindings(check);
+  const offered = await draft.read("/names");
+  if (offered && number === examined) names = offered.names;
+}
+
+function showFindings({ problems, findings, warnings }) {
+  const all = [
+    ...problems.map(({ message, element, number, line, column }) => ({ level: "fault", message, remedy: "", line, column, to: problemAt(element, number) })),
+    ...findings.map(({ level, element, message, remedy, line, column }) => ({ level, message, remedy, line, column, to: elementAt(element) })),
+    ...warnings.map((message) => ({ level: "warning", message, remedy: "" })),
+  ];
+  const levels = new Map();
+  for (const { level, to } of [...all].reverse()) if (to) levels.set(keyOf(to), level);
+  chart.mark(levels);
+  part("findings").replaceChildren(...all.map(rowOf));
+  part("no-findings").hidden = all.length > 0;
+  const faults = all.filter(({ level }) => level === "fault").length;
+  part("count").textContent = all.length;
+  part("count").className = `count ${faults ? "bad" : all.some(({ level }) => level === "warning") ? "warn" : "good"}`;
+}
+
+function problemAt(element, number) {
+  if (number === null || number === undefined) return null;
+  if (element === "step") return draft.recipe?.steps[number] && { kind: "step", key: draft.recipe.steps[number].name };
+  if (element === "action") return { kind: "action", key: String(number) };
+  return element === "transition" ? { kind: "transition", numbers: [number] } : null;
+}
+
+function elementAt({ type, name }) {
+  const recipe = draft.recipe;
+  if (!recipe) return null;
+  if (type === "step") return stepOf(recipe, name) && { kind: "step", key: name };
+  const number = type === "action" ? recipe.actions.findIndex((action) => action.name === name) : recipe.transitions.findIndex(({ source, target }) => `${source} → ${target}` === name);
+  return number < 0 ? null : problemAt(type, number);
+}
+
+function keyOf({ kind, key, numbers }) {
+  return `${kind}:${numbers ? numbers[0] : key}`;
+}
+
+function rowOf({ level, message, remedy, line, column, to }) {
+  const row = document.createElement("li");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = `finding ${level}`;
+  const sign = document.createElement("span");
+  sign.className = "sign-of";
+  sign.textContent = texts.levels[level];
+  const said = document.createElement("span");
+  // The number of an element in its list says nothing to a person: the name follows.
+  said.textContent = message.replace(/^\w+\[\d+\] \((.*?)\): /, "$1: ");
+  if (line) {
+    const place = document.createElement("small");
+    place.textContent = texts.place.replace("{line}", line).replace("{column}", column ?? 1);
+    said.append(" ", place);
+  }
+  if (remedy) {
+    const todo = document.createElement("span");
+    todo.className = "detail";
+    todo.textContent = remedy;
+    said.append(document.createElement("br"), todo);
+  }
+  button.append(sign, said);
+  button.addEventListener("click", () => show(to, line, column));
+  row.append(button);
+  return row;
+}
+
+function show(to, line, column) {
+  if (to && chart.has(to)) {
+    showView("chart");
+    chart.select(to, { focus: true });
+    if (to.kind === "transition") shown.edit("condition");
+  } else if (line) {
+    showView("text");
+    goTo(line, column ?? 1);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ text
+
+const area = part("text");
+
+function isTextChanged() {
+  return area.value !== text;
+}
+
+function showText() {
+  text = draft.detail.text;
+  area.value = text;
+  text = area.value;
+}
+
+async function applyText() {
+  if (!isTextChanged()) return true;
+  const isDone = await draft.write(area.value);
+  if (isDone) showText();
+  return isDone;
+}
+
+function goTo(line, column) {
+  const lines = area.value.split("\n");
+  const start = lines.slice(0, line - 1).reduce((sum, other) => sum + other.length + 1, 0);
+  area.focus();
+  area.setSelectionRange(start + column - 1, start + (lines[line - 1]?.length ?? 0));
+  area.scrollTop = Math.max(0, (line - 4) * parseFloat(getComputedStyle(area).lineHeight));
+}
+
+area.addEventListener("input", () => part("apply").setAttribute("aria-disabled", String(!isTextChanged())));
+area.addEventListener("keyup", showCaret);
+area.addEventListener("click", showCaret);
+
+function showCaret() {
+  const before = area.value.slice(0, area.selectionStart).split("\n");
+  part("caret").textContent = texts.place.replace("{line}", before.length).replace("{column}", before.at(-1).length + 1);
+}
+
+function showView(name) {
+  for (const view of ["chart", "text"]) {
+    part(`${view}-view`).hidden = view !== name;
+    part(`tab-${view}`).setAttribute("aria-selected", String(view === name));
+    part(`tab-${view}`).tabIndex = view === name ? 0 : -1;
+  }
+  for (const button of document.querySelectorAll("[data-needs=recipe]")) button.hidden = name === "text";
+}
+
+for (const name of ["chart", "text"]) {
+  part(`tab-${name}`).addEventListener("click", async () => {
+    // One object in two forms: what was written is taken before the chart is shown.
+    if (name === "text" || (await applyText())) showView(name);
+  });
+  part(`tab-${name}`).addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+    part(name === "chart" ? "tab-text" : "tab-chart").focus();
+    part(name === "chart" ? "tab-text" : "tab-chart").click();
+  });
+}
+
+addEventListener("beforeunload", (event) => isTextChanged() && event.preventDefault());
+// Another person has changed a draft.
+addEventListener("redraw", () => draft.refresh());
+
+await draft.load();
+showView("chart");
+root.dataset.ready = "";

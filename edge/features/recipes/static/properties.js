@@ -1,0 +1,327 @@
+// The properties of the selected element: each field is a change of its own, sent when it is left or with Enter.
+
+import { complete, fitting } from "./complete.js";
+import { condition } from "./condition.js";
+import { actionAt, branchOf, pathOf, stepOf, transitionAt } from "./reading.js";
+
+const TIMED = new Set(["L", "D", "SD", "DS", "SL"]);
+const language = document.documentElement.lang;
+
+// `run(change, selection)` sends a change, and selects an element after it.
+export function properties(panel, { draft, texts, offers, names, run }) {
+  const forms = Object.fromEntries([...panel.querySelectorAll("form[data-kind]")].map((form) => [form.dataset.kind, form]));
+  let selection = { kind: "recipe" };
+  let checks = [];
+
+  const parts = { draft, names, texts, step: () => sourceOf(selection) };
+  const verdict = condition(forms.recipe.elements.verdict, { ...parts, step: () => "" });
+  complete(forms.action.elements.type_id, (text) => ({
+    from: 0,
+    items: fitting(offers.map(({ type_id, equipment }) => ({ text: type_id, hint: equipment })), offers.some((offer) => offer.type_id === text) ? "" : text),
+  }));
+
+  // Shows an element; what a person is typing stays.
+  function show(next) {
+    const isSame = JSON.stringify(next) === JSON.stringify(selection);
+    selection = next;
+    const kind = next.kind === "way" ? "transition" : next.kind;
+    for (const [name, form] of Object.entries(forms)) form.hidden = name !== kind;
+    checks = [];
+    const form = forms[kind];
+    if (!isSame) for (const field of form.elements) delete field.dataset.dirty;
+    SHOWN[kind]?.(form, draft.recipe, next, isSame);
+  }
+
+  const SHOWN = {
+    recipe(form, recipe) {
+      fill(form, { title: textOf(recipe.title), description: textOf(recipe.description), verdict: recipe.verdict ?? "" });
+      for (const box of form.querySelectorAll("[name=interventions]")) box.checked = (recipe.interventions ?? []).includes(box.value);
+      if (recipe.verdict) verdict.check();
+    },
+    step(form, recipe, { key }) {
+      const step = stepOf(recipe, key);
+      if (!step) return;
+      fill(form, {
+        name: step.name,
+        title: textOf(step.title),
+        initial: Boolean(step.initial),
+        lock: (step.lock ?? []).join(", "),
+        lock_timeout_seconds: step.lock_timeout_seconds || "",
+      });
+      form.elements.initial.disabled = Boolean(step.initial);
+      fillInterventions(form, step.interventions);
+      const own = [...recipe.actions.entries()].filter(([, action]) => action.step === key);
+      list(form.querySelector("[data-list=actions]"), own.map(([number, action]) => pick(`${action.qualifier} ${action.name}`, { kind: "action", key: String(number) })));
+    },
+    action(form, recipe, { key }) {
+      const action = actionAt(recipe, key);
+      if (!action) return;
+      options(form.elements.step, recipe.steps.map(({ name }) => name));
+      options(form.elements.copy_to, recipe.steps.map(({ name }) => name));
+      fill(form, {
+        name: action.name,
+        step: action.step,
+        copy_to: action.step,
+        type_id: action.type_id,
+        interaction: action.interaction,
+        qualifier: action.qualifier,
+        timeout_seconds: action.timeout_seconds || "",
+        duration_seconds: action.duration_seconds || "",
+        title: textOf(action.title),
+      });
+      form.elements.duration_seconds.closest("label").hidden = !TIMED.has(action.qualifier);
+      fillInterventions(form, action.interventions);
+      const known = Object.keys(offers.find((offer) => offer.type_id === action.type_id)?.parameters ?? {});
+      fillParameters(form.querySelector("[data-list=parameters]"), action.parameters ?? {}, known);
+    },
+    transition(form, recipe, next, isSame) {
+      const place = form.querySelector("[data-list=ways]");
+      const numbers = next.kind === "way" ? [-1] : next.numbers;
+      if (!isSame || place.children.length !== numbers.length) {
+        place.replaceChildren(...numbers.map(() => form.querySelector("template").content.firstElementChild.cloneNode(true)));
+        for (const [at, part] of [...place.children].entries()) part.condition = condition(field(part, "condition"), { ...parts, step: () => sourceOf(next, at) });
+      }
+      for (const [at, part] of [...place.children].entries()) {
+        const way = next.kind === "way" ? { source: next.source, target: next.target, condition: "always" } : transitionAt(recipe, numbers[at]);
+        if (!way) continue;
+        part.dataset.number = numbers[at];
+        const elements = [...recipe.steps, ...recipe.branches].map(({ name }) => name);
+        for (const end of ["source", "target"]) options(field(part, end), elements);
+        fillFields((name) => field(part, name), { source: way.source, target: way.target, condition: way.condition, priority: way.priority ?? 0 });
+        part.condition.check();
+      }
+      form.querySelector("[data-implied]").hidden = next.kind !== "way";
+      form.querySelector("[data-command=remove]").hidden = next.kind === "way";
+    },
+    branch(form, recipe, { key }) {
+      const branch = branchOf(recipe, key);
+      if (!branch) return;
+      fill(form, { name: branch.name, lock: (branch.lock ?? []).join(", "), lock_timeout_seconds: branch.lock_timeout_seconds || "" });
+      form.querySelector("[data-type]").textContent = texts[branch.type];
+      form.querySelector("[data-command=unwrap]").hidden = branch.branches.length > 1;
+      list(form.querySelector("[data-list=paths]"), branch.branches.map((path, number) => pathRow(form, path, number, branch.branches.length)));
+    },
+  };
+
+  function pathRow(form, path, number, count) {
+    const row = form.querySelector("template").content.firstElementChild.cloneNode(true);
+    row.querySelector("[data-path]").textContent = path.join(" → ");
+    for (const button of row.querySelectorAll("button")) button.dataset.path = number;
+    row.querySelector("[data-command=earlier]").disabled = number === 0;
+    row.querySelector("[data-command=remove_path]").disabled = count === 1;
+    return row;
+  }
+
+  function pick(text, to) {
+    const row = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = text;
+    button.addEventListener("click", () => panel.dispatchEvent(new CustomEvent("pick", { detail: to })));
+    row.append(button);
+    return row;
+  }
+
+  // Returns the change that a field makes, and what is selected after it.
+  function changeOf(target) {
+    const recipe = draft.recipe;
+    const { name } = target;
+    const kind = target.form.dataset.kind;
+    if (kind === "recipe") return [recipeChange(target.form, recipe)];
+    if (kind === "transition") return wayChange(target.closest(".way"), recipe, selection);
+    const { key } = selection;
+    if (kind === "action") {
+      const action = actionAt(recipe, key);
+      if (name === "name") return [{ change: "rename_action", name: action.name, to: target.value.trim() }];
+      if (name === "copy_to") return [];
+      return [{ change: "set_action", number: Number(key), action: changedAction(target, action) }];
+    }
+    if (name === "name") return [{ change: "rename_element", name: key, to: target.value.trim() }, { kind, key: target.value.trim() }];
+    if (name === "initial") return [{ change: "set_initial", step: key }];
+    if (kind === "step") return [{ change: "set_step", name: key, step: changed(target, stepOf(recipe, key)) }];
+    const { lock, lock_timeout_seconds } = changed(target, branchOf(recipe, key));
+    return [{ change: "set_branch", name: key, lock: lock ?? [], lock_timeout_seconds: lock_timeout_seconds ?? 0 }];
+  }
+
+  function changedAction(target, action) {
+    const next = changed(target, action);
+    const offer = target.name === "type_id" && offers.find(({ type_id }) => type_id === next.type_id);
+    // What the station knows of this type; what is there already stays.
+    if (offer?.interaction && !Object.keys(action.parameters ?? {}).length) {
+      next.interaction = offer.interaction;
+      next.parameters = offer.parameters;
+      if (!action.timeout_seconds && offer.timeout_seconds) next.timeout_seconds = offer.timeout_seconds;
+    }
+    return next;
+  }
+
+  async function commit(target) {
+    // Enter and leaving the field both ask for it: a change is sent once.
+    if (target.dataset.dirty === undefined || target.matches("[data-still]")) return true;
+    const [change, after] = changeOf(target);
+    if (!change) return true;
+    delete target.dataset.dirty;
+    const isDone = await run(change, after);
+    if (!isDone && target.isConnected) target.dataset.dirty = "";
+    return isDone;
+  }
+
+  panel.addEventListener("input", ({ target }) => target.name && (target.dataset.dirty = ""));
+  panel.addEventListener("change", ({ target }) => commit(target));
+  panel.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const target = document.activeElement;
+    if (panel.contains(target) && !(await commit(target))) return;
+    panel.dispatchEvent(new Event("leave"));
+  });
+
+  return {
+    show,
+    // Moves the focus to a field of the element, by default its first one.
+    edit(name) {
+      const form = [...panel.querySelectorAll("form[data-kind]")].find((other) => !other.hidden);
+      const target = (name && form.querySelector(`[name="${name}"]`)) || form.querySelector("textarea, input, select");
+      target.focus();
+      target.select?.();
+    },
+  };
+}
+
+function sourceOf(selection, at = 0) {
+  return at ? "" : (selection.source ?? "");
+}
+
+function field(part, name) {
+  return part.querySelector(`[name=${name}]`);
+}
+
+function fill(form, values) {
+  fillFields((name) => form.elements[name], values);
+}
+
+function fillFields(fieldOf, values) {
+  for (const [name, value] of Object.entries(values)) {
+    const target = fieldOf(name);
+    if (target.dataset.dirty !== undefined) continue;
+    if (target.type === "checkbox") target.checked = value;
+    else target.value = value;
+  }
+}
+
+function fillInterventions(form, own) {
+  form.elements.own_interventions.checked = Boolean(own);
+  for (const box of form.querySelectorAll("[name=interventions]")) {
+    box.checked = Boolean(own?.includes(box.value));
+    box.disabled = !own;
+  }
+}
+
+function fillParameters(place, parameters, known) {
+  // While a person types in them they stay: a new row has no name yet.
+  if (place.contains(document.activeElement) && place.querySelector("[data-dirty]")) return;
+  const template = place.parentElement.querySelector("template").content.firstElementChild;
+  const rows = [...Object.entries(parameters), ...known.filter((name) => !(name in parameters)).map((name) => [name, ""]), ["", ""]];
+  const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("input")].indexOf(document.activeElement) : -1;
+  place.replaceChildren(
+    ...rows.map(([name, value]) => {
+      const row = template.cloneNode(true);
+      field(row, "parameter").value = name;
+      field(row, "value").value = written(value);
+      return row;
+    }),
+  );
+  if (focused >= 0) place.querySelectorAll("input")[Math.min(focused, rows.length * 2 - 1)].focus();
+}
+
+// A value as a person writes it: JSON, a text without its quotes where no other value looks like it.
+function written(value) {
+  if (typeof value !== "string") return JSON.stringify(value);
+  return value === "" || read(value) === value ? value : JSON.stringify(value);
+}
+
+function read(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function parametersOf(place) {
+  const rows = [...place.children].map((row) => [field(row, "parameter").value.trim(), field(row, "value").value]);
+  return Object.fromEntries(rows.filter(([name, value]) => name && value !== "").map(([name, value]) => [name, read(value)]));
+}
+
+function textOf(text) {
+  if (!text || typeof text === "string") return text ?? "";
+  return text[keyIn(text)];
+}
+
+function keyIn(text) {
+  return [language, "en", ...Object.keys(text)].find((name) => name in text);
+}
+
+// Returns a text with what a person has written; texts in other languages stay.
+function withText(before, text) {
+  if (!before || typeof before === "string") return text || undefined;
+  const key = keyIn(before);
+  const next = { ...before, [key]: text };
+  if (!text) delete next[key];
+  return Object.keys(next).length ? next : undefined;
+}
+
+// Returns an element with the value of a field; what is empty is left out.
+function changed(target, element) {
+  const next = { ...element, [target.name]: valueOf(target, element) };
+  delete next.own_interventions;
+  delete next.parameter;
+  delete next.value;
+  if (["own_interventions", "interventions"].includes(target.name)) next.interventions = interventionsOf(target.form);
+  if (["parameter", "value"].includes(target.name)) next.parameters = parametersOf(target.form.querySelector("[data-list=parameters]"));
+  return Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined));
+}
+
+function valueOf(target, element) {
+  switch (target.name) {
+    case "title":
+    case "description":
+      return withText(element[target.name], target.value.trim());
+    case "lock":
+      return target.value.split(",").map((name) => name.trim()).filter(Boolean);
+    default:
+      return target.type === "number" ? Number(target.value) || undefined : target.value;
+  }
+}
+
+function interventionsOf(form) {
+  if (!form.elements.own_interventions.checked) return undefined;
+  return [...form.querySelectorAll("[name=interventions]:checked")].map((box) => box.value);
+}
+
+function recipeChange(form, recipe) {
+  const change = { change: "set_recipe", interventions: [...form.querySelectorAll("[name=interventions]:checked")].map((box) => box.value) };
+  const verdict = form.elements.verdict.value.trim();
+  const title = withText(recipe.title, form.elements.title.value.trim());
+  const description = withText(recipe.description, form.elements.description.value.trim());
+  return { ...change, ...(verdict && { verdict }), ...(title && { title }), ...(description && { description }) };
+}
+
+function wayChange(part, recipe, selection) {
+  const number = Number(part.dataset.number);
+  const transition = { ...transitionAt(recipe, number), source: field(part, "source").value, target: field(part, "target").value };
+  transition.condition = field(part, "condition").value.trim() || "always";
+  transition.priority = Number(field(part, "priority").value) || 0;
+  if (number >= 0) return [{ change: "set_transition", number, transition }, selection];
+  return [{ change: "add_transition", transition }, { kind: "transition", numbers: [recipe.transitions.length] }];
+}
+
+function options(select, names) {
+  const value = select.value;
+  select.replaceChildren(...names.map((name) => new Option(name, name)));
+  select.value = value;
+}
+
+function list(place, rows) {
+  place.replaceChildren(...rows);
+}

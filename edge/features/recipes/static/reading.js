@@ -1,0 +1,53 @@
+// Reads a recipe: its elements by name and number, what follows a step, and names that are free.
+
+export function stepOf(recipe, name) {
+  return recipe.steps.find((step) => step.name === name);
+}
+
+export function branchOf(recipe, name) {
+  return recipe.branches.find((branch) => branch.name === name);
+}
+
+export function actionAt(recipe, number) {
+  return recipe.actions[Number(number)];
+}
+
+export function transitionAt(recipe, number) {
+  return recipe.transitions[number];
+}
+
+// Returns the branch, path and place of an element in a path; nothing outside of branches.
+export function pathOf(recipe, name) {
+  for (const branch of recipe.branches) {
+    for (const [number, path] of branch.branches.entries()) {
+      const place = path.indexOf(name);
+      if (place >= 0) return { branch, number, path, place };
+    }
+  }
+  return null;
+}
+
+// Returns a name that no element has: Step2, Step3.
+export function freeName(recipe, stem) {
+  const used = new Set([...recipe.steps, ...recipe.branches, ...recipe.actions].map(({ name }) => name));
+  let number = 1;
+  while (used.has(`${stem}${number}`)) number += 1;
+  return `${stem}${number}`;
+}
+
+// Returns an element and those that follow it in one line, in their order.
+export function runOf(recipe, name) {
+  const inside = pathOf(recipe, name);
+  if (inside) return inside.path.slice(inside.place);
+  const found = [name];
+  for (;;) {
+    const ways = recipe.transitions.filter(({ source, target }) => source === found.at(-1) && !found.includes(target) && !pathOf(recipe, target));
+    if (!ways.length) return found;
+    found.push(ways.reduce((first, way) => ((way.priority ?? 0) < (first.priority ?? 0) ? way : first)).target);
+  }
+}
+
+// Returns the number of the transition by which a person means a way from one element to another.
+export function numberOf(recipe, source, target) {
+  return recipe.transitions.findIndex((way) => way.source === source && way.target === target);
+}
