@@ -353,6 +353,13 @@ class Users:
 
         return await self._at_panel((f"badges {source_of(address)}",), check)
 
+    async def has_badge(self, code: str) -> bool:
+        """Return whether a code is the badge of a user, which is not a value for a job."""
+        if len(code) not in BADGE_LENGTH:
+            return False
+        async with self._hashing:
+            return await asyncio.to_thread(_owner, code, self._current().values()) is not None
+
     async def _at_panel(
         self, page: FailureKey, check: Callable[[], Awaitable[PanelUser | LoginRefusal]]
     ) -> PanelUser | LoginRefusal:

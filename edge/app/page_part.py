@@ -39,7 +39,10 @@ Identify: TypeAlias = Callable[[WebCaller, Signature], Awaitable[Signer]]
 
 
 class PageServices(Struct, frozen=True):
-    """What operations and pages of features work with; `notify` reports a changed subject to open pages."""
+    """What operations and pages of features work with; `notify` reports a changed subject to open pages.
+
+    `is_badge` returns whether a code that was read is the badge of a person.
+    """
 
     store: Store
     ports: Mapping[str, Any]
@@ -47,6 +50,7 @@ class PageServices(Struct, frozen=True):
     clock: Clock
     notify: Callable[[str], None]
     identify: Identify
+    is_badge: Callable[[str], Awaitable[bool]]
 
 
 class Svg(Struct, frozen=True):

@@ -17,8 +17,12 @@ _STYLE: Final = (
     "text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#4b5563}.line{fill:none;stroke:#1d4ed8;stroke-width:2}"
     ".dot{fill:#1d4ed8}.grid{stroke:#d1d5db}.limit{stroke:#991b1b;stroke-dasharray:6 4}.limit-text{fill:#991b1b}"
     ".centre{stroke:#4b5563;stroke-dasharray:2 4}.dot.out{fill:#dc2626}"
-    # Small pictures have no room next to the plot: the figures stand on their lines.
-    "@media(max-width:500px){text{font-size:22px}.figure{text-anchor:start;transform:translate(12px,-8px)}}"
+    # Letters have 12 pixels and more, however wide the picture is shown: 800 units are its width.
+    "@media(max-width:799px){text{font-size:16px}}@media(max-width:599px){text{font-size:20px}}"
+    "@media(max-width:479px){text{font-size:26px}}@media(max-width:369px){text{font-size:34px}}"
+    # Small pictures have no room next to the plot: the figures and names stand on their lines.
+    "@media(max-width:599px){.figure{text-anchor:start;transform:translate(12px,-8px)}"
+    ".limit-text,.centre-text{text-anchor:end;transform:translate(-12px,-12px)}}"
     "@media(prefers-color-scheme:dark){text{fill:#b6c0d0}.line{stroke:#60a5fa}.dot{fill:#60a5fa}.grid{stroke:#334155}"
     ".limit{stroke:#fca5a5}.limit-text{fill:#fca5a5}"
     ".centre{stroke:#b6c0d0}.dot.out{fill:#f87171}}"

@@ -50,7 +50,7 @@ class WaitInWords(Struct, frozen=True, kw_only=True):
     """What a run waits for: about what by its title, and why.
 
     Times are milliseconds: for how long it has waited, and the time that the recipe allows, None where it allows any.
-    `action`, `step` and `intervention` name what it is about for a program.
+    `action`, `step`, `intervention` and `locks`, those that others hold, name what it is about for a program.
     """
 
     kind: WaitKind
@@ -61,6 +61,7 @@ class WaitInWords(Struct, frozen=True, kw_only=True):
     action: str = ""
     step: str = ""
     intervention: str = ""
+    locks: tuple[str, ...] = ()
 
 
 class WaitFacts(Struct, frozen=True):
@@ -188,6 +189,7 @@ def _locks(run: Run, missing: Sequence[str], at: int, facts: WaitFacts) -> WaitI
         text=join_texts(", ", (facts.holders.get(lock) or Text.of("not free") for lock in missing)),
         waited_ms=at - run.locks.since,
         allowed_ms=None if deadline is None else deadline - run.locks.since,
+        locks=tuple(lock for lock in missing if lock in facts.holders),
     )
 
 

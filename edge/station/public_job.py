@@ -180,7 +180,8 @@ class WordedWait(Struct, frozen=True, kw_only=True):
     """What a job waits for, for a person: `title: text`, without a formula, in the language of the reader.
 
     `kind` is `failure`, `unknown`, `second_person`, `lock`, `equipment`, `time`, `condition` or `pause`. It has waited
-    for `seconds`, of `of_seconds` that the recipe allows. `intervention` is what another person has asked for.
+    for `seconds`, of `of_seconds` that the recipe allows. `intervention` is what another person has asked for, `locks`
+    are those that others hold.
     """
 
     kind: str
@@ -192,6 +193,7 @@ class WordedWait(Struct, frozen=True, kw_only=True):
     action: str
     step: str
     intervention: str
+    locks: tuple[str, ...] = ()
 
 
 class PublicWaits(Struct, frozen=True, kw_only=True):
@@ -443,6 +445,7 @@ def _words(wait: WaitInWords, language: str) -> WordedWait:
         action=wait.action,
         step=wait.step,
         intervention=wait.intervention,
+        locks=wait.locks,
     )
 
 

@@ -338,6 +338,12 @@ def query_removal(keys: Keys, job_id: str) -> StoreQuery[int | None]:
     return query(_instant, "GET", keys.joborder_tombstone(job_id))
 
 
+async def load_removal(store: Store, job_id: str) -> int | None:
+    """Return when a job order was removed, in milliseconds since the epoch; None without a tombstone."""
+    removal = query_removal(store.keys, job_id)
+    return (await store.fetch_all(removal)).value(removal)
+
+
 def query_taken(keys: Keys, job_id: str) -> StoreQuery[frozenset[str]]:
     """Return the query of the digests of the results that a removed job had; none without a tombstone."""
     return query(_taken, "GET", keys.joborder_tombstone(job_id))

@@ -1,5 +1,6 @@
 """A plot is a well-formed SVG for any values, and escapes markup in names."""
 
+import re
 from xml.etree import ElementTree as ET
 
 from hypothesis import given
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from edge.drawing.plot import PlotLimit, PlotPoint, plot_svg
 
 NUMBERS = st.floats(-1e300, 1e300)
+
+LETTERS = re.compile(r"@media\(max-width:(\d+)px\)\{text\{font-size:(\d+)px")
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e15), NUMBERS), max_size=100), st.lists(NUMBERS, max_size=3))
@@ -38,4 +41,12 @@ def test_small_plots_have_their_figures_inside() -> None:
     drawn = plot_svg("t", [PlotPoint(0, -123456), PlotPoint(1, 123456)])
     root = ET.fromstring(drawn)  # noqa: S314 - our own picture
     assert [element.get("class") for element in root if element.get("text-anchor") == "end"][:3] == ["figure"] * 3
-    assert "@media(max-width:500px){text{font-size:22px}.figure{text-anchor:start" in drawn
+    assert "@media(max-width:599px){.figure{text-anchor:start" in drawn
+
+
+def test_letters_of_a_plot_have_twelve_pixels_at_each_width() -> None:
+    drawn = plot_svg("t", [])
+    steps = [(int(most), int(size)) for most, size in LETTERS.findall(drawn)]
+    for width in range(290, 1000):
+        (size, *_) = (size for most, size in reversed([(10_000, 12), *steps]) if width <= most)
+        assert size * width / 800 >= 12, width

@@ -99,14 +99,16 @@ async def identify(users: Users, audit: WebAudit, caller: WebCaller, given: Sign
     if wait_s:
         locked = Text.of("too many failures: locked for {seconds} s.", seconds=wait_s)
         raise Denied(429, "login_locked", locked, "Wait, or log in with the password.")
+    kind = "login_refused"
     match found:
         case LoginRefusal.CODE_NEEDED:
             reason, advice = Text.of("this user needs the second factor."), "Log in with password and code."
         case LoginRefusal.UNKNOWN_BADGE:
+            kind = "unknown_badge"
             reason, advice = Text.of("no user has this badge."), "Use another badge, or your PIN."
         case _:
             reason, advice = Text.of("name or PIN is wrong."), "After some failures a PIN has to wait."
-    raise Denied(401, "login_refused", reason, advice)
+    raise Denied(401, kind, reason, advice)
 
 
 def is_live(request: Request) -> bool:

@@ -47,13 +47,14 @@ from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
 from edge.foundation.text import Text, labels, language_for, stated_in
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.instant import Instant, parse_instant
+from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.recipe_name import NO_RECIPE_NAME
 from edge.model.user import Role
 from edge.station.public_history import PublicHistory
 from edge.station.public_job import HAS_ENDED, public_detail
 from edge.station.stored_job import StartWait, load
 from edge.store import kept_alarms, resources
+from edge.store.dedupe import load_removal
 from edge.store.store_state import find_problems, lag_text
 
 _ON_STATION: Final = 8
@@ -99,7 +100,13 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
 
 async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     store, job_id = services.store, query.get("id", "")
-    stored_job = await load(store, job_id)
+    try:
+        stored_job = await load(store, job_id)
+    except Refused:
+        removed_at = await load_removal(store, job_id)
+        if removed_at is None:
+            raise
+        return "job-removed.html", {"job_id": job_id, "removed_at": rfc3339(removed_at), "subjects": []}
     detail = public_detail(stored_job, services.clock(), caller.languages, services.equipment_by_type)
     history = PublicHistory(job_order_id=job_id, scope=stored_job.job.scope, decisions=())
     if detail.has_chart:

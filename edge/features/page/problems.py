@@ -55,6 +55,7 @@ _STATUS: Final = {
     "invalid_state": 409,
     "not_open": 409,
     "duplicate": 409,
+    "is_badge": 409,
     "draft_changed": 409,
     "revision_changed": 409,
     "tests_failed": 409,

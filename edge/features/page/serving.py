@@ -76,6 +76,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         ports=parts.ports,
         audit=audit,
         identify=functools.partial(identify, page.users, audit),
+        is_badge=page.users.has_badge,
         clock=now_ms,
         is_kiosk=settings.section(WebSettings).kiosk == "on",
         is_tls=settings.section(WebSettings).is_tls,

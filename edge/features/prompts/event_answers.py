@@ -61,11 +61,16 @@ def by_code(prompts: Sequence[OpenPrompt], data: Mapping[str, Any]) -> EventAnsw
     return _only(named or entered)
 
 
+def codes_of(prompt: OpenPrompt) -> list[str]:
+    """Return the names of the fields whose values are scanned."""
+    return [field.name for field in prompt.prompt.fields if field.type is FieldType.SCAN]
+
+
 def scanned_field(prompt: OpenPrompt) -> str:
     """Return the field that a code fills alone: the only code that is asked for, and no other value must be there."""
-    codes = [field for field in prompt.prompt.fields if field.type is FieldType.SCAN]
+    codes = codes_of(prompt)
     others = [field for field in prompt.prompt.fields if field.type is not FieldType.SCAN and not field.optional]
-    return codes[0].name if len(codes) == 1 and not others else ""
+    return codes[0] if len(codes) == 1 and not others else ""
 
 
 def _only(found: Sequence[EventAnswer]) -> EventAnswer:

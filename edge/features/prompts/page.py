@@ -2,7 +2,7 @@
 
 import asyncio
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, Signature, StationAsk
 from edge.features.prompts.answer import GivenAnswer, SignedAnswer
 from edge.features.prompts.answering import Person, PromptAnswered, Prompts, unknown_prompt
-from edge.features.prompts.open_prompt import PromptList, public_prompt
+from edge.features.prompts.event_answers import codes_of
+from edge.features.prompts.open_prompt import OpenPrompt, PromptList, public_prompt
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
@@ -86,12 +87,21 @@ async def _answer_as(services: PageServices, call: ApiCall, signed: str) -> Prom
     given = GivenAnswer(choice=call.body.choice, values=call.body.values)
     comment = f"signed by {signed}" if signed else ""
     try:
+        if caller.at_panel:
+            await _refuse_badges(services, [found for found in prompts.open if found.id == prompt], given)
         answered = await prompts.answer(prompt, given, person, _SOURCE, f"{caller.user}/{call.id}")
     except Refused as refusal:
         services.audit.called(caller, "prompts answer", prompt, comment, refusal.message)
         raise
     services.audit.called(caller, "prompts answer", f"{answered.job_order_id}/{answered.action}", comment)
     return answered
+
+
+async def _refuse_badges(services: PageServices, prompts: Iterable[OpenPrompt], given: GivenAnswer) -> None:
+    """Refuse the badge of a person as a scanned value: the page takes it as the badge. Raises Refused."""
+    for name in (name for prompt in prompts for name in codes_of(prompt)):
+        if await services.is_badge(str(given.values.get(name, ""))):
+            raise Refused("is_badge", "this is the badge of a person, not a code.", "Scan the code that is asked for.")
 
 
 async def _asks(services: PageServices, languages: Sequence[str]) -> Sequence[StationAsk]:

@@ -161,8 +161,8 @@ class Chromium:
         await asyncio.to_thread(file.write_bytes, b64decode(found["data"]))
 
     async def log_in(self, origin: str, name: str, password: str) -> None:
-        """Log in by the form, with the keyboard."""
-        await self.go(f"{origin}/login")
+        """Log in by the form of name and password, with the keyboard."""
+        await self.go(f"{origin}/login?password")
         await self.until("document.activeElement.name === 'name'")
         for text in (name, password):
             await self.type(text)

@@ -1,9 +1,11 @@
 """The pages work with and without JavaScript, and never execute content of data."""
 
+import json
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import quote
 
 import jinja2
@@ -13,11 +15,14 @@ from msgspec.structs import replace
 from edge.features.page.pages import templates
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import WebServices
-from edge.foundation.text import Text
+from edge.foundation.text import Text, labels
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.job_state import Cause, JobState
+from edge.station.public_job import JobOutcome
 from tests.features.page.serving import ATTACK, Browser, serving
 from tests.passwords import PASSWORD
+from tests.station.plant import Plant, action, linear, order
 
 RECIPES = ["/recipes", "/recipe?scope=station-1&id=linear"]
 PAGES = [
@@ -90,6 +95,56 @@ async def test_station_names_a_disconnected_tool_that_may_be_active(services: We
     async with serving(replace(services, equipment=lambda: (unsafe,))) as browser:
         eve = await browser.logged_in("eve")
         assert problem in (await eve.get("/")).text
+
+
+async def lock_twice(plant: Plant) -> None:
+    """Start two jobs that need the same jig: L1 holds it, L2 waits."""
+    recipe = linear(action("a", "one"), action("b", "two"))
+    steps = [step | {"lock": ["jig"]} for step in recipe["steps"]]  # type: ignore[attr-defined]
+    await plant.teach("with a jig", recipe | {"steps": steps})
+    for job_id in ("L1", "L2"):
+        await plant.order(Cause.STORE_AND_START, order(job_id, "with a jig"))
+        await plant.until_state(job_id, JobState.RUNNING)
+
+
+async def test_lock_of_another_job_is_released_by_an_engineer(browser: Browser, plant: Plant) -> None:
+    await lock_twice(plant)
+    eve, alice, engineer = [await browser.logged_in(name) for name in ("eve", "alice", "max")]
+    for page in ("/", "/job?id=L2"):
+        assert "/api/v1/locks/delete" not in (await alice.get(page)).text
+        assert "An engineer can release the lock." in (await alice.get(page)).text
+        assert "release the lock" not in (await eve.get(page)).text
+        found = re.search(r"data-send=\"/api/v1/locks/delete\" data-given='([^']+)'", (await engineer.get(page)).text)
+        assert found, page
+    assert "job L1" in (await alice.get("/")).text
+    assert (await engineer.post("/api/v1/locks/delete", json.loads(found[1]))).status == 200
+    (lock,) = (await engineer.get("/api/v1/locks")).json["locks"]
+    assert (lock["id"], lock["owner"]) == ("jig", "job L2")
+
+
+async def test_removed_job_has_a_page_that_says_so(browser: Browser, plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J7"))
+    await plant.ask(Cause.CANCEL, "J7")
+    eve = await browser.logged_in("eve")
+    reply = await eve.get("/job?id=J7")
+    assert reply.status == 200
+    assert '<span class="state outcome-removed"><span aria-hidden="true">⌫</span> Removed</span>' in reply.text
+    assert '<time datetime="' in reply.text.partition("The job was removed")[2]
+    assert (await eve.get("/job?id=J7", accept_language="de")).text.count("Entfernt") == 1
+
+
+def test_ends_of_a_job_differ_by_word_sign_and_colour() -> None:
+    names = [*(outcome.value for outcome in JobOutcome), "removed"]
+    module = templates().get_template("parts.html").make_module({"t": str})
+    signs = [module.ICONS[name] for name in names]  # type: ignore[attr-defined]
+    style = Path("edge/features/page/static/page.css").read_text(encoding="utf-8")
+    looks = [
+        ";".join(re.findall(rf"\.outcome-{name}[^{{]*{{([^}}]*(?:background|color)[^}}]*)}}", style)) for name in names
+    ]
+    for language in ("en", "de", "fr"):
+        assert len({labels(language)[f"outcome.{name}"] for name in names}) == len(names)
+    assert all(looks)
+    assert len(set(looks)) == len(set(signs)) == len(names)
 
 
 async def test_observer_gets_no_controls(browser: Browser) -> None:

@@ -177,7 +177,7 @@ async def test_job_is_paused_and_aborted_after_confirmation(browser: Browser, sc
     await screen.until("!document.querySelector('#ask[open]')")
     await screen.run(f"{BUTTON.format('Abort')}.click()")
     await screen.run("document.getElementById('ask-yes').click()")
-    await screen.until("document.querySelector('.state.Aborted')")
+    await screen.until("document.querySelector('.outcome-aborted')")
 
 
 async def test_lost_connection_is_shown(services: WebServices, screen: Chromium, wait_until: WaitUntil) -> None:

@@ -86,7 +86,7 @@ async def test_job_is_aborted_by_a_key_that_is_held(browser: Browser, screen: Ch
     await screen.run(f"document.querySelector({ABORT!r}).focus()")
     await screen.press("Enter")
     assert (await plant.job("J1")).status.state is JobState.RUNNING
-    await screen.hold_key(" ", "document.querySelector('.state.Aborted')")
+    await screen.hold_key(" ", "document.querySelector('.outcome-aborted')")
     assert (await plant.job("J1")).status.state is JobState.ABORTED
 
 
@@ -134,7 +134,7 @@ async def test_untouched_panel_shows_the_station_again(plant: Plant, users: User
         await screen.show(800, 480)
         await screen.log_in(browser.origin, "alice", PASSWORD)
         await screen.go(f"{browser.origin}/jobs")
-        await screen.until("location.pathname === '/' && document.querySelector('.who')?.innerText.trim() === 'Log in'")
+        await screen.until("location.pathname === '/' && document.querySelector('.who [href=\"/login\"]')")
 
 
 async def test_touch_screen_of_seven_inches_is_a_panel_by_its_width(plant: Plant, users: Users) -> None:

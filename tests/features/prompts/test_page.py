@@ -18,9 +18,10 @@ from edge.station.active_runs import ActiveRuns
 from tests.access.test_login_at_panels import ANNA, BADGE, PIN
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
 from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.test_api import _queued
 from tests.features.page.test_caller_signatures import PANELS
 from tests.features.prompts.conftest import ask
-from tests.features.prompts.recipes import CHOOSE, CONFIRM, prompt
+from tests.features.prompts.recipes import CHOOSE, CONFIRM, ENTER, prompt
 from tests.station.plant import SCOPE, Plant
 
 pytestmark = pytest.mark.slow
@@ -127,11 +128,33 @@ async def test_signed_answer_is_that_of_the_signer_at_a_panel(
         by_pin = await alice.post(f"{address}/sign", {"name": "anna", "pin": PIN})
         assert by_pin.json["kind"] == "no_signature"
         wrong = await alice.post(f"{address}/sign", {"badge": "04A1B2C3D6"})
-        assert (wrong.status, wrong.json["kind"]) == (401, "login_refused")
+        assert (wrong.status, wrong.json["kind"]) == (401, "unknown_badge")
         # The kiosk has no login: the signature is the login.
         done = await browser.post(f"{address}/sign", {"badge": BADGE})
         assert (done.status, done.json["by"]) == (200, "anna")
         assert (await plant.job("J1")).status.state is JobState.ENDED
+
+
+async def test_badge_is_not_taken_as_a_scanned_value_at_a_panel(
+    plant: Plant,
+    context: PromptContext,
+    users: Users,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write_user(tmp_path / "users", ANNA)
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    services = services_of(plant, users, ports={"prompts": port}, panels=PANELS)
+    async with serving(services) as browser:
+        alice = await browser.logged_in("alice")
+        await ask(plant, "J1", ENTER)
+        (only,) = (await alice.get("/api/v1/prompts")).json["prompts"]
+        address = f"/api/v1/prompts/{only['id']}/answer"
+        refused = await alice.post(address, {"values": {"mass": "5", "serial": BADGE}})
+        assert (refused.status, refused.json["kind"]) == (409, "is_badge")
+        assert all(BADGE not in str(record) for record in _queued(services.audit.trail))
+        done = await alice.post(address, {"values": {"mass": "5", "serial": "04A1B2C3D6"}}, idempotency_key="k")
+        assert done.json["result"]["serial"] == "04A1B2C3D6"
+        assert (await alice.post(address, {"values": {}}, idempotency_key="k")).json == done.json
 
 
 async def test_signer_needs_the_role_of_the_prompt(

@@ -11,6 +11,7 @@ from edge.access.users import write_user
 from edge.features.prompts.answering import PromptContext, Prompts
 from edge.model.job_state import JobState
 from edge.station.active_runs import ActiveRuns
+from edge.station.stored_job import find
 from tests.access.test_login_at_panels import ANNA, BADGE, PIN
 from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
@@ -68,13 +69,8 @@ async def test_name_and_pin_are_touched_to_log_in(browser: Browser, screen: Chro
 
 async def test_badge_changes_the_user_and_reaches_no_field(plant: Plant, browser: Browser, screen: Chromium) -> None:
     await ask(plant, "J1", ENTER)
-    await screen.go(f"{browser.origin}/login?password")
-    await screen.until("document.activeElement.name === 'name'")
-    for text in ("alice", PASSWORD):
-        await screen.type(text)
-        await screen.press("Tab")
-    await screen.press("Enter")
-    await screen.until(f"{USER} === 'alice' && document.querySelector('input[name=note]')")
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('input[name=note]')")
     await screen.run("document.querySelector('input[name=note]').focus()")
     await screen.run("addEventListener('input', (event) => sessionStorage.setItem('leak', event.target.value))")
     await screen.scan(BADGE)
@@ -86,6 +82,40 @@ async def test_badge_changes_the_user_and_reaches_no_field(plant: Plant, browser
     await screen.until("document.activeElement.value === 'o'")
     await screen.press("k")
     await screen.until("document.activeElement.value === 'ok'")
+    assert screen.faults == []
+
+
+async def test_badge_in_a_field_to_scan_is_the_badge(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", ENTER)
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('input[name=mass]')")
+    await screen.run("document.querySelector('input[name=mass]').focus()")
+    await screen.type("5.5")
+    await screen.run("document.querySelector('input[name=serial]').focus()")
+    await screen.scan(BADGE)
+    await screen.until(f"{USER} === 'anna'")
+    assert (await plant.job("J1")).status.state is JobState.RUNNING
+    await screen.until("document.querySelector('input[name=mass]')?.value === '5.5'")
+    assert await screen.run("document.querySelector('input[name=serial]').value") == ""
+    await screen.run("document.querySelector('input[name=serial]').focus()")
+    await screen.scan("SN4711-0815")
+    await screen.until("!document.querySelector('.asked')")
+    stored = await find(plant.store, "J1")
+    assert stored
+    assert stored.run
+    assert stored.run.variables["serial"] == "SN4711-0815"
+    assert screen.faults == []
+
+
+async def test_code_that_is_not_a_badge_reaches_the_field(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", ENTER)
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('input[name=note]')")
+    await screen.run("document.querySelector('input[name=note]').focus()")
+    await screen.scan("LOT-4711")
+    await screen.until("document.querySelector('input[name=note]').value === 'LOT-4711'")
+    assert await screen.run(USER) == "alice"
+    assert await screen.run("document.getElementById('notice').hidden")
     assert screen.faults == []
 
 

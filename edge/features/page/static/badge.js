@@ -1,5 +1,6 @@
 // Reads a badge at a panel: its reader types the code, key after key within milliseconds, and Enter.
 // The keys of a reader reach no field: each key waits until it is known whether the next one follows as fast.
+// A code that is no badge goes to the field that has the focus, so that no value is lost.
 
 const GAP_MS = 45;
 const LEAST = 6;
@@ -24,7 +25,7 @@ addEventListener(
         waiting = [];
         clearTimeout(timer);
         swallow(event);
-        read(code);
+        read(code, isText(document.activeElement) ? document.activeElement : null);
       } else giveBack();
       return;
     }
@@ -48,13 +49,17 @@ function swallow(event) {
   event.stopImmediatePropagation();
 }
 
-// A person has typed: the field gets the keys. What came as fast as of a reader, but has no end, reaches nobody.
+// Without Enter it is no badge: the field gets the keys, also those of a scanner that ends codes otherwise.
 function giveBack() {
   clearTimeout(timer);
   const text = waiting.join("");
   waiting = [];
   const field = document.activeElement;
-  if (!text || text.length >= LEAST || !isText(field) || field.readOnly) return;
+  if (text && isText(field)) write(field, text);
+}
+
+function write(field, text) {
+  if (field.readOnly) return;
   if (field.maxLength >= 0 && field.value.length + text.length > field.maxLength) return;
   const { selectionStart: from, selectionEnd: to } = field;
   if (from === null) field.value += text;
@@ -62,8 +67,28 @@ function giveBack() {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// A signature that is asked for takes the badge; else its owner logs in.
-async function read(code) {
+// What has been typed for a prompt outlives the change of the user.
+const TYPED = "typed for prompts";
+const answers = () => [...document.querySelectorAll("form[data-answer]")];
+
+function show(isLogin, code) {
+  const typed = answers().map((form) => [
+    form.dataset.answer,
+    [...new FormData(form)].filter(([, value]) => value !== code),
+  ]);
+  sessionStorage.setItem(TYPED, JSON.stringify(typed));
+  if (isLogin) location.assign("/");
+  else location.reload();
+}
+
+for (const [address, values] of JSON.parse(sessionStorage.getItem(TYPED) ?? "[]")) {
+  const form = answers().find((other) => other.dataset.answer === address);
+  for (const [name, value] of form ? values : []) form.elements[name].value = value;
+}
+sessionStorage.removeItem(TYPED);
+
+// A signature that is asked for takes the badge; else its owner logs in. A code of nobody is the value of a field.
+async function read(code, field = null) {
   const signing = document.querySelector("dialog#sign[open]");
   if (signing) {
     signing.dispatchEvent(new CustomEvent("badge", { detail: code }));
@@ -77,14 +102,25 @@ async function read(code) {
       body: JSON.stringify({ badge: code }),
     });
     if (answer.ok) {
-      if (location.pathname === "/login") location.assign("/");
-      else location.reload();
+      show(location.pathname === "/login", code);
       return;
     }
     const problem = await answer.json();
+    if (problem.kind === "unknown_badge" && field && field.type !== "password" && !field.closest(".login, .pin-form")) {
+      write(field, code);
+      if (field.type === "search") field.form?.requestSubmit();
+      return;
+    }
     notice.textContent = `${problem.reason} ${problem.advice}`;
   } catch {
     notice.textContent = document.getElementById("offline").textContent;
   }
   notice.hidden = false;
 }
+
+// The gateway has refused an answer with a badge in a field for a scanned code: the badge is taken as what it is.
+addEventListener("badgetyped", async (event) => {
+  for (const scanned of event.detail.querySelectorAll("[data-scan]")) {
+    if (scanned.value) await read(scanned.value);
+  }
+});

@@ -239,6 +239,10 @@ async function send(button, address, body) {
       return true;
     }
     const problem = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
+    if (problem.kind === "is_badge") {
+      dispatchEvent(new CustomEvent("badgetyped", { detail: button.form }));
+      return;
+    }
     notice.textContent = `${problem.reason} ${problem.advice}`;
     notice.hidden = false;
     notice.scrollIntoView({ block: "center" });
