@@ -66,7 +66,7 @@ async def test_panel_with_wrong_badges_waits_with_badges_alone(file: Path) -> No
     assert await users.log_in_with_pin("anna", PIN, PANEL) == PanelUser("anna", Role.OPERATOR)
 
 
-async def test_code_of_a_badge_is_told_from_another_code(file: Path) -> None:
+async def test_code_of_a_badge_differs_from_another_code(file: Path) -> None:
     users = Users(file, Clock())
     codes = (BADGE, NEW_BADGE, "04A1B2C3D6", "", "x" * 999)
     assert [await users.has_badge(code) for code in codes] == [True, True, False, False, False]

@@ -19,8 +19,12 @@ from edge.foundation.text import Text, labels
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.job_state import Cause, JobState
+from edge.ports.alarm import AlarmChangeKind
 from edge.station.public_job import JobOutcome
+from edge.store import kept_alarms as alarms
+from edge.store.kept_alarms import AlarmChange
 from tests.features.page.serving import ATTACK, Browser, serving
+from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant, action, linear, order
 
@@ -97,6 +101,9 @@ async def test_station_names_a_disconnected_tool_that_may_be_active(services: We
         assert problem in (await eve.get("/")).text
 
 
+RELEASE = re.compile(r"data-send=\"/api/v1/locks/delete\" data-given='([^']+)'")
+
+
 async def lock_twice(plant: Plant) -> None:
     """Start two jobs that need the same jig: L1 holds it, L2 waits."""
     recipe = linear(action("a", "one"), action("b", "two"))
@@ -110,19 +117,20 @@ async def lock_twice(plant: Plant) -> None:
 async def test_lock_of_another_job_is_released_by_an_engineer(browser: Browser, plant: Plant) -> None:
     await lock_twice(plant)
     eve, alice, engineer = [await browser.logged_in(name) for name in ("eve", "alice", "max")]
+    given = set()
     for page in ("/", "/job?id=L2"):
         assert "/api/v1/locks/delete" not in (await alice.get(page)).text
         assert "An engineer can release the lock." in (await alice.get(page)).text
         assert "release the lock" not in (await eve.get(page)).text
-        found = re.search(r"data-send=\"/api/v1/locks/delete\" data-given='([^']+)'", (await engineer.get(page)).text)
-        assert found, page
+        given |= set(RELEASE.findall((await engineer.get(page)).text))
+    (body,) = given
     assert "job L1" in (await alice.get("/")).text
-    assert (await engineer.post("/api/v1/locks/delete", json.loads(found[1]))).status == 200
+    assert (await engineer.post("/api/v1/locks/delete", json.loads(body))).status == 200
     (lock,) = (await engineer.get("/api/v1/locks")).json["locks"]
     assert (lock["id"], lock["owner"]) == ("jig", "job L2")
 
 
-async def test_removed_job_has_a_page_that_says_so(browser: Browser, plant: Plant) -> None:
+async def test_removed_job_has_a_page_with_its_end(browser: Browser, plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J7"))
     await plant.ask(Cause.CANCEL, "J7")
     eve = await browser.logged_in("eve")
@@ -145,6 +153,32 @@ def test_ends_of_a_job_differ_by_word_sign_and_colour() -> None:
         assert len({labels(language)[f"outcome.{name}"] for name in names}) == len(names)
     assert all(looks)
     assert len(set(looks)) == len(set(signs)) == len(names)
+
+
+DIALOGS = {
+    "data-ask=": 'id="ask"',
+    "data-all=": 'id="ask"',
+    "data-shelve=": 'id="shelve"',
+    "data-intervene=": 'id="intervene"',
+    "data-resolve=": 'id="resolve"',
+}
+"""What a button asks for, and the dialog that asks it."""
+
+
+async def test_each_page_has_the_dialogs_that_its_buttons_open(browser: Browser, plant: Plant) -> None:
+    for number in range(2):
+        stored = await alarms.load(plant.store)
+        change = AlarmChange(replace(ALARM, id=f"a{number}"), AlarmChangeKind.RAISED)
+        await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+    engineer = await browser.logged_in("max")
+    found = set()
+    for path in PAGES:
+        page = (await engineer.get(path)).text
+        for button, dialog in DIALOGS.items():
+            if button in page:
+                found.add(button)
+                assert dialog in page, (path, button)
+    assert {"data-ask=", "data-all=", "data-shelve="} <= found
 
 
 async def test_observer_gets_no_controls(browser: Browser) -> None:

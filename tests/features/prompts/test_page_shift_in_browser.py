@@ -16,6 +16,7 @@ from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
 from tests.features.page.serving import services_of, serving
 from tests.features.page.test_caller_signatures import PANELS
+from tests.features.page.ways import WAYS, act, reach
 from tests.features.prompts.conftest import ask
 from tests.features.prompts.recipes import CHOOSE, ENTER, prompt
 from tests.features.telemetry.test_page import ALARM
@@ -29,28 +30,6 @@ pytestmark = [
 
 FIELDS = {"mass": "5.5", "serial": "S1"}
 STOP = "[data-hold][data-post$='/stop']"
-
-
-async def act(screen: Chromium, way: str, selector: str) -> None:
-    """Press a button as people do: with the mouse, with a finger, or with the keyboard alone."""
-    match way:
-        case "mouse":
-            await screen.click(selector)
-        case "touch":
-            await screen.tap(selector)
-        case _:
-            await reach(screen, selector)
-            await screen.press("Enter")
-
-
-async def reach(screen: Chromium, selector: str) -> None:
-    """Press Tab until an element has the focus."""
-    await screen.until(f"document.querySelector({selector!r})")
-    for _ in range(80):
-        if await screen.run(f"document.activeElement?.matches({selector!r})"):
-            return
-        await screen.press("Tab")
-    raise AssertionError(selector)
 
 
 async def enter(screen: Chromium, way: str, name: str, text: str) -> None:
@@ -72,7 +51,7 @@ async def enter(screen: Chromium, way: str, name: str, text: str) -> None:
     await act(screen, way, ".keypad [data-key=done]")
 
 
-@pytest.mark.parametrize("way", ["mouse", "touch", "keyboard"])
+@pytest.mark.parametrize("way", WAYS)
 async def test_shift_of_an_operator(
     plant: Plant,
     context: PromptContext,
