@@ -99,7 +99,7 @@ class _Registration:
             parts.append(components.put(keys, report.component))
         if before is None or report.plugins != before.plugins:
             parts.append(components.put_plugins(keys, self._id, report.plugins))
-        await self._store.commit(join(parts))
+        await self._store.commit_here(join(parts))
         self._written = report
         await components.remove_outdated(self._store, now_s)
 
@@ -154,7 +154,7 @@ async def announced(
         is_ours = holder is not None and holder.token == token
         if holds_lease():
             if not is_ours:
-                await store.commit(components.take(store.keys, id, token))
+                await store.commit_here(components.take(store.keys, id, token))
             await registration.beat()
         elif holder is not None and not is_ours and not is_surely_dead(holder.token):
             raise another_holder(id)

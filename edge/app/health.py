@@ -94,6 +94,8 @@ logger = structlog.get_logger(__name__)
 _CHECK_INTERVAL_S = 1.0
 _STORE_WITHIN_S = 1.0
 """With the interval: a change is published within two seconds, even if the store hangs."""
+_REPLICAS_WITHIN_S = 2.5
+"""With `durability = "replicated"`: a confirmation takes a second at most, and may wait for the one before it."""
 _HANDLED_WITHIN_S = 60.0
 """A message that is longer with its handler is a problem: those behind it wait, and the broker sends no more."""
 _CERTIFICATE_INTERVAL_S = 60.0
@@ -264,11 +266,20 @@ class Health:
             raise Unavailable(Text.of("store unavailable, its primary is not confirmed: {reason}", reason=reason))
         try:
             async with asyncio.timeout(_STORE_WITHIN_S):
-                return await self._read_state(self._store, self._limits, self._marks)
+                state = await self._read_state(self._store, self._limits, self._marks)
         except TimeoutError:
             raise Unavailable(
                 Text.of("Redis does not answer within {store_within_s:g} s", store_within_s=_STORE_WITHIN_S)
             ) from None
+        try:
+            async with asyncio.timeout(_REPLICAS_WITHIN_S):
+                await self._store.settle()
+        except (Unavailable, TimeoutError) as error:
+            reason = error.text if isinstance(error, Unavailable) else Text.of("no reply in time")
+            raise Unavailable(
+                Text.of("store unavailable, its replicas do not confirm: {reason}", reason=reason)
+            ) from None
+        return state
 
     def _connections(self) -> GatewayFacts:
         """Return what is known of brokers and interfaces."""

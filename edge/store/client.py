@@ -165,6 +165,16 @@ class Store:
         Behind Sentinel a majority has to confirm the primary before the commit is sent and when its reply arrives:
         Unavailable in the second case means that its effect is unknown.
         """
+        result = await self.commit_here(commit)
+        if self.ha is not None:
+            await self.settle()
+        return result
+
+    async def commit_here(self, commit: Commit) -> CommitResult:
+        """Write as `commit` does, also where the replicas do not confirm: what is of use at this primary only.
+
+        A lease, or the name of a gateway that works: after a failover each gateway writes it again.
+        """
         began = time.perf_counter()
         ha = self.ha
         if ha is not None:
@@ -176,17 +186,11 @@ class Store:
         self.commits.record(time.perf_counter() - began)
         fault_point(FaultPoint.COMMITTED)
         if ha is not None:
-            await self._confirm_result(ha, result)
+            if isinstance(result, Stale) and ha.generation.is_guarded_by(result.key):
+                self.end(Text.of("another generation of the store has begun"))
+                raise Unavailable(Text.of("another generation of the store has begun"), _OVER_ADVICE)
+            ha.fence.require()
         return result
-
-    async def _confirm_result(self, ha: HighAvailability, result: CommitResult) -> None:
-        """Raise Unavailable for a result in another generation, without its replicas, or by an unconfirmed primary."""
-        if isinstance(result, Stale) and ha.generation.is_guarded_by(result.key):
-            self.end(Text.of("another generation of the store has begun"))
-            raise Unavailable(Text.of("another generation of the store has begun"), _OVER_ADVICE)
-        if ha.replication.is_required:
-            await ha.replication.confirm()
-        ha.fence.require()
 
     async def settle(self) -> None:
         """Return when what was read so far may leave: with `durability = "replicated"` the replicas have it, too.

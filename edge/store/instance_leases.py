@@ -34,7 +34,7 @@ async def acquire(store: Store, consumer: str, token: str, former: str | None = 
             Commit((unchanged(key, former),), (("SET", key, lease_value(token)),)),
             store.own_lease.clock(),
         )
-        if isinstance(await store.commit(commit), Committed):
+        if isinstance(await store.commit_here(commit), Committed):
             if consumer == store.consumer:
                 store.own_lease.note_renewed(sent_at)
             return None
@@ -52,7 +52,7 @@ async def renew(store: Store, consumer: str, token: str, value: str) -> str | No
     key = store.keys.lease_instance(consumer)
     while True:
         renewed, sent_at = lease_value(token), store.own_lease.clock()
-        if isinstance(await store.commit(Commit((Holds(key, value),), (("SET", key, renewed),))), Committed):
+        if isinstance(await store.commit_here(Commit((Holds(key, value),), (("SET", key, renewed),))), Committed):
             store.own_lease.note_renewed(sent_at)
             return renewed
         found = await store.execute("GET", key)
@@ -65,13 +65,13 @@ async def release(store: Store, consumer: str, token: str) -> None:
     """Release a lease if it is still ours."""
     key = store.keys.lease_instance(consumer)
     while (found := await store.execute("GET", key)) is not None and parse_lease(found).token == token:
-        if isinstance(await store.commit(Commit((Holds(key, found),), (("DEL", key),))), Committed):
+        if isinstance(await store.commit_here(Commit((Holds(key, found),), (("DEL", key),))), Committed):
             return
 
 
 async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
     """Register an instance for scopes, so that its work is found when its lease has ended."""
-    await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
+    await store.commit_here(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
 
 
 async def has_several(store: Store, scope: str) -> bool:
@@ -84,7 +84,7 @@ async def unregister(store: Store, scopes: Sequence[str], consumer: str) -> None
     # Without a consumer group the consumer cannot be deleted: then the name stays on the register and is found again.
     deleted = [operation("XGROUP", "DELCONSUMER", store.keys.sfc_work(scope), GROUP, consumer) for scope in scopes]
     forgotten = [operation("SREM", store.keys.instances(scope), consumer) for scope in scopes]
-    await store.commit(join((*deleted, *forgotten)))
+    await store.commit_here(join((*deleted, *forgotten)))
 
 
 async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Membership:
@@ -135,14 +135,14 @@ async def become_publisher(store: Store, scope: str, former: str | None, ended: 
     guards: list[Guard] = [Absent(key) if former is None else Holds(key, former)]
     if former is not None:
         guards.append(unchanged(store.keys.lease_instance(former), ended))
-    return isinstance(await store.commit(Commit(tuple(guards), (("SET", key, store.consumer),))), Committed)
+    return isinstance(await store.commit_here(Commit(tuple(guards), (("SET", key, store.consumer),))), Committed)
 
 
 async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
     """Release the publisher role of each scope: another instance may take it at once."""
     for scope in scopes:
         key = store.keys.lease_publisher(scope)
-        await store.commit(Commit((Holds(key, store.consumer),), (("DEL", key),)))
+        await store.commit_here(Commit((Holds(key, store.consumer),), (("DEL", key),)))
 
 
 def unchanged(key: str, value: str | None) -> Guard:

@@ -59,7 +59,7 @@ async def open_store(
             store.is_durable = settings.durability != "any"
             # A server that answers may still refuse to write: a replica, a full disk, a user without permission.
             probe = store.keys.cededupe("probe")
-            await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
+            await store.commit_here(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
             await check_prefix(store)
             if store.is_durable and store.ha is None:
                 await check_durability(store)
