@@ -61,6 +61,7 @@ FILES = {
     "/var/lib/microdcs-edge/pki/": "Our own certificate and its key, made at the first start.",
     "/etc/microdcs-edge/store.conf": "The gateway's own Redis instance, redis-server@microdcs.service.",
     "/var/lib/redis-microdcs/": "Its data: every decision.",
+    "/var/lib/microdcs-edge-line/": "Reports of repairs of the store of a line on this machine.",
     "/etc/microdcs-edge/telemetry-store.conf": "The Redis instance for samples in memory, used on SD cards.",
 }
 

@@ -216,19 +216,24 @@ def switch_over(to: str, settings_file: Path | None, *, as_json: bool) -> None:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="The program of the server that wrote the files. [default: the installed one]",
 )
+@click.option(
+    "--reports",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the report into this folder, too: where the gateway may not read DIRECTORY.",
+)
 @json_option
-def repair(directory: Path, server: Path | None, *, as_json: bool) -> None:
+def repair(directory: Path, server: Path | None, reports: Path | None, *, as_json: bool) -> None:
     """Cut off what a power cut left at the end of the append-only file of a stopped store.
 
     DIRECTORY is that of the store. Only a torn command and zeros at the end are cut off: the server had not confirmed
     them, so no acknowledged job is lost. The checks of the server have to accept the result; the damaged file is kept
     below DIRECTORY/repaired. Every other damage is refused. The units of the package call this after a failed start.
     """
-    done = repair_store(directory, server or Path(server_program()), now_ms())
+    done = repair_store(directory, server or Path(server_program()), now_ms(), reports)
     if done is None:
         output = CommandOutput({"repaired": False, "kept": None}, f"the append-only file in {directory} is whole")
     else:
         report = done.report
         text = f"repaired: {report.cut_bytes} bytes cut off at the end of {report.file}, kept: {done.kept}"
-        output = CommandOutput({"repaired": True, "kept": str(done.kept), **msgspec.to_builtins(report)}, text)
+        output = CommandOutput({"repaired": True, **msgspec.to_builtins(report), "kept": str(done.kept)}, text)
     output.print(as_json=as_json)

@@ -241,6 +241,13 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
             "when one is lost."
         ),
     ] = "required"
+    repair_reports: Annotated[
+        str,
+        Meta(
+            description="Behind Sentinel: the folder in which `edge store repair --reports` says what it did with the "
+            "store of this machine."
+        ),
+    ] = "/var/lib/microdcs-edge-line"
     streams: Annotated[
         Literal["own", "all"],
         Meta(

@@ -20,11 +20,14 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from edge.config import RedisSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import write_atomically
 from edge.foundation.text import Text
 from edge.store.client import Store
+from edge.store.sentinels import is_sentinel
 
 _LINE_END = b"\r\n"
 _MOST_HEAD = 32
@@ -143,24 +146,34 @@ class RepairReport(Struct, frozen=True, kw_only=True):
     file: str
     cut_bytes: int
     whole_bytes: int
+    kept: str = ""
+    """The folder of the damaged file; empty where the report lies in it."""
 
 
 class StoreRepair(Struct, frozen=True):
-    """A repair with the folder that holds its report and the damaged file."""
+    """A repair with the folder of the damaged file, and its report where that lies elsewhere."""
 
     report: RepairReport
     kept: Path
+    elsewhere: Path | None = None
+
+    @property
+    def remains(self) -> str:
+        """Return what a person removes when the cause is found, as arguments of `rm -r`."""
+        return " ".join(map(str, filter(None, (self.kept, self.elsewhere))))
 
 
-def repair_store(directory: Path, program: Path, now: int) -> StoreRepair | None:
+def repair_store(directory: Path, program: Path, now: int, reports: Path | None = None) -> StoreRepair | None:
     """Repair the append-only file in the directory of a store that is stopped; None when the file is whole.
 
     `program` is the server, which checks the result under the name redis-check-aof; `now` is in milliseconds since the
-    epoch. Raises Refused(`damaged`) for every other damage, Refused(`in_use`) while a process has the file open,
-    Unavailable when a file cannot be read or written.
+    epoch. The report is written into `reports`, too, where the gateway may not read the directory. Raises
+    Refused(`damaged`) for every other damage, Refused(`in_use`) while a process has the file open, Unavailable when a
+    file cannot be read or written; the file is repaired when it names a file in `reports`.
     """
     try:
-        return _repair(directory, program, now)
+        repair = _repair(directory, program, now)
+        return repair if repair is None or reports is None else _report_elsewhere(repair, reports)
     except OSError as error:
         message = Text.of("{filename}: {reason}", filename=error.filename or directory, reason=error.strerror or error)
         raise Unavailable(message, "Call it as root (sudo), and free space on its disk.") from error
@@ -179,16 +192,40 @@ def load_repairs(directory: Path) -> tuple[StoreRepair, ...]:
     return tuple(store_repairs)
 
 
-async def find_repairs(store: Store, url: str) -> tuple[StoreRepair, ...]:
-    """Return the repairs of a store on this machine whose damaged files are kept; none where they cannot be seen.
+def load_reports(reports: Path) -> tuple[StoreRepair, ...]:
+    """Return the repairs of a store whose directory the gateway may not read, the oldest first. Raises OSError."""
+    store_repairs = []
+    for file in sorted(reports.glob("*.json")):
+        with suppress(msgspec.DecodeError):
+            report = msgspec.json.decode(file.read_bytes(), type=RepairReport)
+            store_repairs.append(StoreRepair(report, Path(report.kept), file))
+    return tuple(store_repairs)
 
-    Raises Unavailable without the store.
+
+def _report_elsewhere(repair: StoreRepair, reports: Path) -> StoreRepair:
+    """Write the report of a repair for the gateway to read; remove the oldest ones beyond a number."""
+    file = reports / f"{repair.report.at}.json"
+    report = replace(repair.report, kept=str(repair.kept))
+    write_atomically(file, msgspec.json.encode(report) + b"\n", 0o644)
+    for old in sorted(reports.glob("*.json"))[:-_MOST_KEPT]:
+        old.unlink()
+    return StoreRepair(report, repair.kept, file)
+
+
+async def find_repairs(store: Store, settings: RedisSettings) -> tuple[StoreRepair, ...]:
+    """Return the repairs of the store on this machine that stand to be looked at; none where they cannot be seen.
+
+    Of a store behind Sentinel that is the data node of this machine. Raises Unavailable without the store.
     """
-    if not url.startswith(("unix:", "embedded:")):
+    if is_sentinel(settings.url):
+        with suppress(OSError):
+            return await asyncio.to_thread(load_reports, Path(settings.repair_reports))
         return ()
-    settings = await store.execute("CONFIG", "GET", "dir")
+    if not settings.url.startswith(("unix:", "embedded:")):
+        return ()
+    configured = await store.execute("CONFIG", "GET", "dir")
     try:
-        return await asyncio.to_thread(load_repairs, Path(settings["dir"]))
+        return await asyncio.to_thread(load_repairs, Path(configured["dir"]))
     except (OSError, KeyError):
         return ()
 

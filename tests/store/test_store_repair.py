@@ -13,7 +13,7 @@ from edge.config import RedisSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.store.embedded import server_program
 from edge.store.open_store import open_store
-from edge.store.store_repair import Rest, StoreRepair, Survey, load_repairs, repair_store, survey
+from edge.store.store_repair import Rest, StoreRepair, Survey, load_repairs, load_reports, repair_store, survey
 from tests.waiting import until_async
 
 INCREMENT = "appendonly.aof.1.incr.aof"
@@ -64,6 +64,34 @@ async def test_zeros_after_a_power_cut_are_cut_off_at_the_start(stopped: Path, r
     (repair,) = load_repairs(stopped)
     assert (repair.kept / INCREMENT).read_bytes().endswith(rest)
     assert repair.report.cut_bytes == len(rest)
+
+
+async def test_report_lies_where_a_gateway_may_read_it(stopped: Path, tmp_path: Path) -> None:
+    """The store of a line was repaired, and only the journal of its machine said so."""
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    append(stopped, bytes(512))
+    done = repair_store(stopped, program(), 1_700_000_000_000, reports)
+    assert load_reports(reports) == (done,)
+    assert done is not None
+    assert (done.report.cut_bytes, done.kept.parent) == (512, stopped / "repaired")
+    assert done.remains == f"{done.kept} {reports}/1700000000000.json"
+    assert (reports / "1700000000000.json").stat().st_mode & 0o777 == 0o644
+
+
+async def test_reports_of_the_last_three_repairs_stay(stopped: Path, tmp_path: Path) -> None:
+    for number in range(4):
+        append(stopped, bytes(512))
+        repair_store(stopped, program(), number, tmp_path)
+    assert [repair.report.at for repair in load_reports(tmp_path)] == [1, 2, 3]
+
+
+async def test_store_is_repaired_also_where_its_report_cannot_be_written(stopped: Path, tmp_path: Path) -> None:
+    append(stopped, bytes(512))
+    with pytest.raises(Unavailable, match="none"):
+        repair_store(stopped, program(), 1, tmp_path / "none")
+    assert await keys_of(stopped) == JOBS
+    assert repair_store(stopped, program(), 2) is None
 
 
 async def test_torn_command_without_zeros_is_left_to_the_server(stopped: Path) -> None:

@@ -55,7 +55,7 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
             async for finding in _servers_of_closed_store(settings):
                 yield finding
             raise
-        async for finding in _examine_open_store(store, settings.url, limits):
+        async for finding in _examine_open_store(store, settings, limits):
             yield finding
 
 
@@ -71,7 +71,9 @@ async def _servers_of_closed_store(settings: RedisSettings) -> AsyncIterator[Hea
             yield (failing if problem.kind in _FAILING else warning)(problem.subject, problem.found, problem.advice)
 
 
-async def _examine_open_store(store: Store, url: str, limits: CountLimits) -> AsyncIterator[HealthFinding]:
+async def _examine_open_store(
+    store: Store, settings: RedisSettings, limits: CountLimits
+) -> AsyncIterator[HealthFinding]:
     info: Mapping[str, str] = await store.execute("INFO")
     at_work = len(await active_jobs(store))
     jobs = Text.of("1 job at work") if at_work == 1 else Text.of("{count} jobs at work", count=at_work)
@@ -91,7 +93,7 @@ async def _examine_open_store(store: Store, url: str, limits: CountLimits) -> As
     async for finding in _servers(store):
         yield finding
     yield await _durability(store, info)
-    for repair in await find_repairs(store, url):
+    for repair in await find_repairs(store, settings):
         yield _repaired(repair)
     state = await read_state(store, limits, MarkCounter(sys.maxsize))
     yield _room(state.memory)
@@ -109,7 +111,7 @@ def _repaired(repair: StoreRepair) -> HealthFinding:
     )
     advice = Text.of(
         "Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {kept}",
-        kept=repair.kept,
+        kept=repair.remains,
     )
     return warning("store repaired", found, advice)
 

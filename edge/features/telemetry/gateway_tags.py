@@ -95,6 +95,7 @@ _LEVEL: Final = re.compile(r"[^\w/-]+")
 _MOST_SENDERS: Final = 10
 _INTERVAL_S: Final = 2.0
 _MACHINE_EVERY_MS: Final = 10_000
+_REPAIRS: Final = "gateway.store_repairs"
 _OF_STORE: Final = ("gateway.store_", "gateway.marks_", "gateway.consumer_lag")
 """Beginnings of tags that are the same for every gateway of the store."""
 _REPEAT_MS: Final = 600_000
@@ -143,7 +144,7 @@ class GatewayTags:
                 self._counted_at = now
                 await self._count_results()
                 with contextlib.suppress(Unavailable):
-                    self._repairs = len(await find_repairs(self._core.store, self._core.settings.redis.url))
+                    self._repairs = len(await find_repairs(self._core.store, self._core.settings.redis))
                     self._lag = (await telemetry.read_lengths(self._core.store)).lag
             self.sample(now)
             await next_tick(interval_s)
@@ -156,12 +157,17 @@ class GatewayTags:
             last = self._last.get(name)
             if last is None or last[0] != value or abs(now - last[1]) >= _REPEAT_MS:
                 self._last[name] = (value, now)
-                gateway = None if name.startswith(_OF_STORE) else self._core.settings.gateway.name
+                gateway = None if self._is_of_store(name) else self._core.settings.gateway.name
                 self._put(Sample(now, name, value, self._quality(name, value), gateway=gateway))
         # Instants of runs are those of the reference clock.
         for overdue_step in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
             facts = {"step": overdue_step.step, "seconds": overdue_step.seconds, "usual": overdue_step.usual}
             self._put(Occurrence(now, STEP_OVERDUE, overdue_step.job_id, facts))
+
+    def _is_of_store(self, name: str) -> bool:
+        """Return whether a tag is the same for every gateway; repairs behind Sentinel are those of one machine."""
+        is_of_machine = name == _REPAIRS and self._core.store.ha is not None
+        return name.startswith(_OF_STORE) and not is_of_machine
 
     def _quality(self, name: str, value: float | None) -> Quality:
         if value is None:
@@ -231,7 +237,7 @@ class GatewayTags:
         if (faulty := self._core.health.faulty_recipes) is not None:
             yield "gateway.faulty_recipes", faulty
         if self._repairs is not None:
-            yield "gateway.store_repairs", self._repairs
+            yield _REPAIRS, self._repairs
         yield from self._servers()
         if self._lag is not None:
             yield "gateway.consumer_lag", self._lag

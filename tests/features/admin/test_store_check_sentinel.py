@@ -2,18 +2,22 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.model.finding import Level, PublicHealthFinding, public_form
 from edge.store.open_store import open_store
+from edge.store.store_repair import RepairReport
 from tests.store.sentinel_line import SERVICE, Line, open_line, until
 
 
-async def examined(line: Line, unique: str) -> dict[str, PublicHealthFinding]:
-    return {str(finding.subject): public_form(finding) async for finding in examine_store(line.settings(unique))}
+async def examined(line: Line, unique: str, **settings: Any) -> dict[str, PublicHealthFinding]:
+    findings = examine_store(line.settings(unique, **settings))
+    return {str(finding.subject): public_form(finding) async for finding in findings}
 
 
 async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:
@@ -21,6 +25,20 @@ async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> 
         finding = (await examined(line, unique))["sentinels"]
     assert finding.level is Level.OK
     assert "all 3 confirm the primary 127.0.0.1:" in finding.found
+
+
+async def test_repair_of_the_store_of_this_machine_is_a_finding_of_a_line(tmp_path: Path, unique: str) -> None:
+    """Only the journal said it: the gateway of a line may not read the files of its store."""
+    report = RepairReport(at=1_700_000_000_000, file="a.aof", cut_bytes=512, whole_bytes=99, kept="/var/lib/valkey/x")
+    file = tmp_path / "1700000000000.json"
+    file.write_bytes(msgspec.json.encode(report))
+    async with open_line(tmp_path, nodes=1) as line:
+        finding = (await examined(line, unique, repair_reports=str(tmp_path)))["store repaired"]
+        file.unlink()
+        after = await examined(line, unique, repair_reports=str(tmp_path))
+    assert (finding.level, "512 bytes were cut off" in finding.found) == (Level.WARNING, True)
+    assert finding.advice.endswith(f"rm -r /var/lib/valkey/x {file}")
+    assert "store repaired" not in after
 
 
 async def test_silent_sentinel_is_a_warning(tmp_path: Path, unique: str) -> None:

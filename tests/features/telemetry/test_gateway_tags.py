@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from edge.config import RedisSettings, Settings
@@ -21,7 +22,9 @@ from edge.store.background import Defects
 from edge.store.bounds import BoundedCount, BoundedCounts
 from edge.store.open_store import open_store
 from edge.store.server_check import MemoryUsage
+from edge.store.store_repair import RepairReport
 from tests.conftest import WaitUntil
+from tests.store.sentinel_line import open_line
 
 COUNTS = BoundedCounts(BoundedCount(600, 1000))
 
@@ -207,6 +210,23 @@ async def test_kept_files_of_repairs_are_counted_until_they_are_removed(tmp_path
             shutil.rmtree(directory / "repaired")
             now = 120_000
             await wait_until(lambda: Sample(120_000, "gateway.store_repairs", 0) in taken)
+
+
+async def test_repairs_in_a_line_are_those_of_the_machine_of_a_gateway(
+    tmp_path: Path, unique: str, wait_until: WaitUntil
+) -> None:
+    """Two gateways of a line would have ended the alarm of each other."""
+    taken: list[Line] = []
+    (tmp_path / "1.json").write_bytes(msgspec.json.encode(RepairReport(at=1, file="a", cut_bytes=512, whole_bytes=9)))
+    async with open_line(tmp_path, nodes=1) as line:
+        settings = line.settings(unique, repair_reports=str(tmp_path))
+        async with open_store(settings, None) as store:
+            core = core_of({}, MemoryUsage(50, 100))
+            core.settings, core.store = Settings(redis=settings), store
+            core.health.servers = SimpleNamespace(tags=lambda: ())
+            async with background_task(GatewayTags(core, taken.append, lambda: 60_000).run(0.01), "gateway tags"):
+                sample = Sample(60_000, "gateway.store_repairs", 1, gateway=core.settings.gateway.name)
+                await wait_until(lambda: sample in taken)
 
 
 def loaded(job_id: str, state: StepState, **others: Any) -> Any:
