@@ -1,22 +1,28 @@
-"""A recipe is edited in a real browser: by mouse, by keyboard alone and by touch."""
+"""A recipe is edited in a real browser: step by step."""
 
 # ruff: noqa: F811 - the arguments are the fixtures of these names
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from edge.access.login import Users
 from edge.features.page.services import WebServices
-from edge.features.recipes.desk import Author, Desk
-from edge.features.recipes.editor_page import EDITOR
-from edge.model.json_value import read_json_text
+from edge.features.recipes.desk import Desk
 from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser, services_of
-from tests.features.recipes.desks import SCOPE, TEXT, desk_on
+from tests.features.recipes.desks import desk_on
+from tests.features.recipes.editor_screen import (
+    SMALL_TARGETS,
+    edited,
+    element,
+    open_draft,
+    recipe_of,
+    selected,
+    version,
+)
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant
 
@@ -24,9 +30,6 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
 ]
-
-MAX = Author("max", "en")
-READY = "document.getElementById('editor')?.dataset.ready !== undefined"
 
 
 @pytest.fixture
@@ -46,27 +49,6 @@ async def screen(browser: Browser) -> AsyncIterator[Chromium]:
         await found.show(1280, 800)
         await found.log_in(browser.origin, "max", PASSWORD)
         yield found
-
-
-async def recipe_of(desk: Desk, draft: str) -> Any:
-    return read_json_text((await desk.text(await desk.draft(draft))).encode())
-
-
-async def open_draft(browser: Browser, screen: Chromium, desk: Desk, text: str | None = TEXT) -> str:
-    """Open the editor with a new draft; return its id."""
-    draft = (await desk.create(SCOPE, "WM", MAX, text)).id
-    await screen.go(f"{browser.origin}{EDITOR}?draft={draft}")
-    await screen.until(READY)
-    return draft
-
-
-def element(kind: str, key: str) -> str:
-    return f".target[data-kind={kind}][data-key={key!r}]"
-
-
-async def version(screen: Chromium, number: int) -> None:
-    """Wait until the page shows a version."""
-    await screen.until(f"document.getElementById('saved').textContent.endsWith(' {number}')")
 
 
 async def test_step_is_inserted_condition_changed_and_undone(browser: Browser, screen: Chromium, desk: Desk) -> None:
@@ -92,4 +74,27 @@ async def test_step_is_inserted_condition_changed_and_undone(browser: Browser, s
     assert conditions["Verify", "B"] == "actions.a.failed"
     await screen.click("[data-command=undo]")
     await screen.until("document.querySelector('#properties [name=condition]').value === 'always'")
+    assert screen.faults == []
+
+
+async def test_touch_on_a_small_panel_adds_a_step_and_an_action(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    await screen.show(800, 480)
+    await screen.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
+    draft = await open_draft(browser, screen, desk)
+    await screen.tap(element("step", "A"))
+    await screen.tap("[data-command=step]")
+    await edited(screen, "name")
+    await screen.type("Verify")
+    await screen.press("Enter")
+    await selected(screen, "Verify")
+    await screen.tap("#properties form:not([hidden]) [data-command=action]")
+    await edited(screen, "name")
+    await screen.type("verify")
+    await screen.press("Enter")
+    await screen.until("document.querySelector('#paper').textContent.includes('verify')")
+    recipe = await recipe_of(desk, draft)
+    assert [action["name"] for action in recipe["actions"] if action["step"] == "Verify"] == ["verify"]
+    small = await screen.run(SMALL_TARGETS)
+    assert small == []
+    assert not await screen.run("document.documentElement.scrollWidth > innerWidth")
     assert screen.faults == []

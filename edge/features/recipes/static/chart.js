@@ -10,15 +10,18 @@ const MOST = 2.4;
 export class Chart extends EventTarget {
   #paper;
   #names;
+  #firstOf;
   #selection = { kind: "recipe" };
   #levels = new Map();
   #scale = 0;
   #width = 0;
 
-  constructor(paper, names) {
+  // `firstOf` returns the first element in the paths of a branch.
+  constructor(paper, names, firstOf) {
     super();
     this.#paper = paper;
     this.#names = names;
+    this.#firstOf = firstOf;
     paper.addEventListener("click", (event) => this.#click(event));
     paper.addEventListener("keydown", (event) => this.#key(event));
   }
@@ -122,7 +125,8 @@ export class Chart extends EventTarget {
     const direction = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
     if (direction) {
       event.preventDefault();
-      const next = neighbour(target, this.#targets, direction);
+      const inside = event.key === "ArrowDown" && target.dataset.kind === "branch" && this.#firstOf(target.dataset.key);
+      const next = this.#targets.find((other) => inside && other.dataset.key === inside) ?? neighbour(target, this.#targets, direction);
       if (next) this.select(selectionOf(next), { focus: true });
     } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
@@ -160,12 +164,13 @@ function neighbour(from, targets, [across, down]) {
   let best = null;
   let least = Infinity;
   for (const target of targets) {
-    if (target === from) continue;
+    // Up and down the line of steps and transitions; actions stand at its side.
+    if (target === from || (down && from.dataset.kind !== "action" && target.dataset.kind === "action")) continue;
     const box = target.getBoundingClientRect();
     const along = down ? down * (middle(box, "y") - middle(start, "y")) : across * (middle(box, "x") - middle(start, "x"));
     if (along <= NEAR) continue;
     const aside = down ? gap(start.left, start.right, box.left, box.right) : gap(start.top, start.bottom, box.top, box.bottom);
-    const distance = along + ASIDE * aside;
+    const distance = along + (down ? 1 : ASIDE) * aside;
     if (distance < least) [best, least] = [target, distance];
   }
   return best;

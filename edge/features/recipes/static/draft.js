@@ -18,7 +18,8 @@ export class Draft extends EventTarget {
     return this.#next(async () => this.#take(await this.read("")));
   }
 
-  // Returns whether the gateway has made the change; who shows the recipe afterwards hears what is to be selected.
+  // Returns whether the gateway has made the change, or what a function makes of the recipe before it. Who shows the
+  // recipe afterwards gets `after`.
   change(change, after) {
     return this.#send("change", { change }, after);
   }
@@ -41,6 +42,11 @@ export class Draft extends EventTarget {
     return answer;
   }
 
+  // Waits for the answers to what was sent.
+  settled() {
+    return this.#queue;
+  }
+
   // Shows what another person has changed meanwhile; after the changes of this one, whose answers are still to come.
   refresh() {
     return this.#next(async () => {
@@ -60,6 +66,7 @@ export class Draft extends EventTarget {
 
   async #post(path, body, after) {
     const began = performance.now();
+    if (typeof body.change === "function") body = { change: body.change(this.recipe) };
     const { answer, problem } = await request(`${this.#address}/${path}`, { version: this.detail.draft.current, ...body });
     if (answer) {
       this.#take(answer, after);

@@ -11,7 +11,7 @@ const root = part("editor");
 const texts = JSON.parse(root.dataset.texts);
 const offers = JSON.parse(root.dataset.offers);
 const draft = new Draft(root.dataset.draft);
-const chart = new Chart(part("paper"), texts.kinds);
+const chart = new Chart(part("paper"), texts.kinds, (name) => branchOf(draft.recipe, name)?.branches[0][0]);
 const panel = part("properties");
 let names = [];
 let text = "";
@@ -24,8 +24,13 @@ for (const dialog of document.querySelectorAll("dialog[data-asks]")) {
 }
 
 // Sends a change; done, an element is selected: one that is named, or the result of a function.
+// Whoever has selected another element meanwhile stays there.
 function run(change, after) {
-  return draft.change(change, after);
+  const selection = chart.selection;
+  return draft.change(change, (recipe) => {
+    const next = typeof after === "function" ? after(recipe) : after;
+    return chart.selection === selection ? next : null;
+  });
 }
 
 function say(message, level = "") {
@@ -199,9 +204,15 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-command]");
   if (!button || button.getAttribute("aria-disabled") === "true") return;
   button.closest("[popover]")?.hidePopover();
-  say("");
-  COMMANDS[button.dataset.command](button.dataset);
+  command(button.dataset.command, button.dataset);
 });
+
+// A field that was just left is a change, too: the command is about the recipe after it.
+async function command(name, given = {}) {
+  await draft.settled();
+  say("");
+  await COMMANDS[name](given);
+}
 
 const KEYS = { Insert: "step", Delete: "remove" };
 // Letters count while the chart has the focus.
@@ -215,10 +226,10 @@ document.addEventListener("keydown", (event) => {
   if (isControl && letter === "s" && !part("text-view").hidden) applyText();
   else if (isTyping && event.key === "Escape") chart.focus();
   else if (isTyping) return;
-  else if (isControl && letter === "z" && !event.shiftKey) COMMANDS.undo();
-  else if (isControl && (letter === "y" || (letter === "z" && event.shiftKey))) COMMANDS.redo();
-  else if (!isControl && KEYS[event.key] && !part("chart-view").hidden) COMMANDS[KEYS[event.key]]();
-  else if (!isControl && !event.altKey && LETTERS[letter] && chart.hasFocus) COMMANDS[LETTERS[letter]]();
+  else if (isControl && letter === "z" && !event.shiftKey) command("undo");
+  else if (isControl && (letter === "y" || (letter === "z" && event.shiftKey))) command("redo");
+  else if (!isControl && KEYS[event.key] && !part("chart-view").hidden) command(KEYS[event.key]);
+  else if (!isControl && !event.altKey && LETTERS[letter] && chart.hasFocus) command(LETTERS[letter]);
   else return;
   event.preventDefault();
 });
@@ -227,8 +238,7 @@ document.addEventListener("keydown", (event) => {
 
 draft.addEventListener("changed", ({ detail: after }) => {
   const { detail } = draft;
-  const next = typeof after === "function" ? after(draft.recipe) : after;
-  chart.show(detail.chart, next ?? undefined);
+  chart.show(detail.chart, after?.(draft.recipe) ?? undefined);
   part("no-chart").hidden = Boolean(detail.chart);
   const canEdit = Boolean(detail.recipe?.steps?.length);
   panel.hidden = !canEdit;

@@ -2,7 +2,7 @@
 
 import { complete, fitting } from "./complete.js";
 import { condition } from "./condition.js";
-import { actionAt, branchOf, pathOf, stepOf, transitionAt } from "./reading.js";
+import { actionAt, branchOf, stepOf, transitionAt } from "./reading.js";
 
 const TIMED = new Set(["L", "D", "SD", "DS", "SL"]);
 const language = document.documentElement.lang;
@@ -123,46 +123,14 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     return row;
   }
 
-  // Returns the change that a field makes, and what is selected after it.
-  function changeOf(target) {
-    const recipe = draft.recipe;
-    const { name } = target;
-    const kind = target.form.dataset.kind;
-    if (kind === "recipe") return [recipeChange(target.form, recipe)];
-    if (kind === "transition") return wayChange(target.closest(".way"), recipe, selection);
-    const { key } = selection;
-    if (kind === "action") {
-      const action = actionAt(recipe, key);
-      if (name === "name") return [{ change: "rename_action", name: action.name, to: target.value.trim() }];
-      if (name === "copy_to") return [];
-      return [{ change: "set_action", number: Number(key), action: changedAction(target, action) }];
-    }
-    if (name === "name") return [{ change: "rename_element", name: key, to: target.value.trim() }, { kind, key: target.value.trim() }];
-    if (name === "initial") return [{ change: "set_initial", step: key }];
-    if (kind === "step") return [{ change: "set_step", name: key, step: changed(target, stepOf(recipe, key)) }];
-    const { lock, lock_timeout_seconds } = changed(target, branchOf(recipe, key));
-    return [{ change: "set_branch", name: key, lock: lock ?? [], lock_timeout_seconds: lock_timeout_seconds ?? 0 }];
-  }
-
-  function changedAction(target, action) {
-    const next = changed(target, action);
-    const offer = target.name === "type_id" && offers.find(({ type_id }) => type_id === next.type_id);
-    // What the station knows of this type; what is there already stays.
-    if (offer?.interaction && !Object.keys(action.parameters ?? {}).length) {
-      next.interaction = offer.interaction;
-      next.parameters = offer.parameters;
-      if (!action.timeout_seconds && offer.timeout_seconds) next.timeout_seconds = offer.timeout_seconds;
-    }
-    return next;
-  }
-
+  // Sends what a field says about its element; the change is made from the recipe that the changes before have left.
   async function commit(target) {
     // Enter and leaving the field both ask for it: a change is sent once.
     if (target.dataset.dirty === undefined || target.matches("[data-still]")) return true;
-    const [change, after] = changeOf(target);
-    if (!change) return true;
     delete target.dataset.dirty;
-    const isDone = await run(change, after);
+    const at = selection;
+    const given = givenBy(target);
+    const isDone = await run((recipe) => changeOf(given, at, recipe, offers), (recipe) => after(given, at, recipe));
     if (!isDone && target.isConnected) target.dataset.dirty = "";
     return isDone;
   }
@@ -271,49 +239,72 @@ function withText(before, text) {
   return Object.keys(next).length ? next : undefined;
 }
 
-// Returns an element with the value of a field; what is empty is left out.
-function changed(target, element) {
-  const next = { ...element, [target.name]: valueOf(target, element) };
-  delete next.own_interventions;
-  delete next.parameter;
-  delete next.value;
-  if (["own_interventions", "interventions"].includes(target.name)) next.interventions = interventionsOf(target.form);
-  if (["parameter", "value"].includes(target.name)) next.parameters = parametersOf(target.form.querySelector("[data-list=parameters]"));
-  return Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined));
+// Returns what a person has written, as it is now: the form may soon show another element.
+function givenBy(target) {
+  const { form, name, type } = target;
+  const way = target.closest(".way");
+  return {
+    kind: form.dataset.kind,
+    name,
+    value: type === "number" ? Number(target.value) || undefined : target.value.trim(),
+    parameters: form.dataset.kind === "action" ? parametersOf(form.querySelector("[data-list=parameters]")) : {},
+    interventions: interventionsOf(form),
+    way: way && {
+      number: Number(way.dataset.number),
+      source: field(way, "source").value,
+      target: field(way, "target").value,
+      condition: field(way, "condition").value.trim() || "always",
+      priority: Number(field(way, "priority").value) || 0,
+    },
+  };
 }
 
-function valueOf(target, element) {
-  switch (target.name) {
-    case "title":
-    case "description":
-      return withText(element[target.name], target.value.trim());
-    case "lock":
-      return target.value.split(",").map((name) => name.trim()).filter(Boolean);
-    default:
-      return target.type === "number" ? Number(target.value) || undefined : target.value;
-  }
+// Returns the change that this makes of an element.
+function changeOf(given, { key }, recipe, offers) {
+  const { kind, name, value } = given;
+  if (kind === "transition") return wayChange(given.way, recipe);
+  if (kind === "recipe") return { change: "set_recipe", ...changed(given, recipe, ["interventions", "verdict", "title", "description"]) };
+  if (name === "name") return kind === "action" ? { change: "rename_action", name: actionAt(recipe, key).name, to: value } : { change: "rename_element", name: key, to: value };
+  if (name === "initial") return { change: "set_initial", step: key };
+  if (kind === "action") return { change: "set_action", number: Number(key), action: withOffer(given, changed(given, actionAt(recipe, key)), offers) };
+  if (kind === "step") return { change: "set_step", name: key, step: changed(given, stepOf(recipe, key)) };
+  const { lock, lock_timeout_seconds } = changed(given, branchOf(recipe, key));
+  return { change: "set_branch", name: key, lock: lock ?? [], lock_timeout_seconds: lock_timeout_seconds ?? 0 };
+}
+
+// Returns what is selected afterwards. A selection keeps its identity: later changes of its element find the new name.
+function after({ kind, name, value, way }, at, recipe) {
+  if (name === "name" && kind !== "action") at.key = value;
+  return way && way.number < 0 ? { kind: "transition", numbers: [recipe.transitions.length - 1] } : at;
+}
+
+function wayChange({ number, ...way }, recipe) {
+  const transition = { ...recipe.transitions[number], ...way };
+  return number < 0 ? { change: "add_transition", transition } : { change: "set_transition", number, transition };
+}
+
+// Returns an element with what is given, of all its members or of some; what is empty is left out.
+function changed({ name, value, interventions, parameters }, element, members = Object.keys({ ...element, [name]: 0 })) {
+  const next = { ...element };
+  if (["own_interventions", "interventions"].includes(name)) next.interventions = interventions;
+  else if (["parameter", "value"].includes(name)) next.parameters = parameters;
+  else if (["title", "description"].includes(name)) next[name] = withText(element[name], value);
+  else next[name] = name === "lock" ? value.split(",").map((part) => part.trim()).filter(Boolean) : value === "" ? undefined : value;
+  const kept = [...members, "interventions", "parameters"].filter((member) => !["own_interventions", "parameter", "value"].includes(member));
+  return Object.fromEntries(kept.filter((member) => next[member] !== undefined).map((member) => [member, next[member]]));
+}
+
+// What the station knows of a type comes along, as long as the action has no parameters.
+function withOffer({ name }, action, offers) {
+  const offer = name === "type_id" && offers.find(({ type_id }) => type_id === action.type_id);
+  if (!offer?.interaction || Object.keys(action.parameters ?? {}).length) return action;
+  const { interaction, parameters, timeout_seconds } = offer;
+  return { ...action, interaction, parameters, ...(!action.timeout_seconds && timeout_seconds && { timeout_seconds }) };
 }
 
 function interventionsOf(form) {
-  if (!form.elements.own_interventions.checked) return undefined;
-  return [...form.querySelectorAll("[name=interventions]:checked")].map((box) => box.value);
-}
-
-function recipeChange(form, recipe) {
-  const change = { change: "set_recipe", interventions: [...form.querySelectorAll("[name=interventions]:checked")].map((box) => box.value) };
-  const verdict = form.elements.verdict.value.trim();
-  const title = withText(recipe.title, form.elements.title.value.trim());
-  const description = withText(recipe.description, form.elements.description.value.trim());
-  return { ...change, ...(verdict && { verdict }), ...(title && { title }), ...(description && { description }) };
-}
-
-function wayChange(part, recipe, selection) {
-  const number = Number(part.dataset.number);
-  const transition = { ...transitionAt(recipe, number), source: field(part, "source").value, target: field(part, "target").value };
-  transition.condition = field(part, "condition").value.trim() || "always";
-  transition.priority = Number(field(part, "priority").value) || 0;
-  if (number >= 0) return [{ change: "set_transition", number, transition }, selection];
-  return [{ change: "add_transition", transition }, { kind: "transition", numbers: [recipe.transitions.length] }];
+  const own = form.elements.own_interventions;
+  return own && !own.checked ? undefined : [...form.querySelectorAll("[name=interventions]:checked")].map((box) => box.value);
 }
 
 function options(select, names) {
