@@ -42,7 +42,7 @@ from edge.store import changes, jobs
 from edge.store.background import Heartbeat
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.commit import Commit, join
+from edge.store.commit import NOTHING, Commit, join
 from edge.store.jobs import Job
 from edge.store.reads import BEGINNING, position_key
 
@@ -112,6 +112,18 @@ class _StartedChange(Struct, frozen=True):
         return sum(len(event.message.payload) for event in (*self.events, *(self.topics.writes if self.topics else ())))
 
 
+class _FinishedChange(Struct, frozen=True):
+    """A change that the broker has; `position` is that of its event, if it was published.
+
+    `noted` is the commit about its topics, `read` its job when the result has a subscriber.
+    """
+
+    change: Change
+    position: str | None
+    noted: Commit = NOTHING
+    read: Job | None = None
+
+
 class ChangeWindow:
     """Publishes the next changes of a scope side by side, and saves how far the broker has confirmed them."""
 
@@ -137,14 +149,14 @@ class ChangeWindow:
         change is not followed again. Raises Unavailable when the broker or the store is unavailable; what the broker
         had confirmed in order is saved before.
         """
-        finished: list[tuple[_StartedChange, str | None, Commit]] = []
+        finished: list[_FinishedChange] = []
         most = max(1, min(MOST_CHANGES, MOST_BYTES // self._mean_size))
         composed = await asyncio.gather(*map(self._compose, waiting[:most]))
         try:
             # One after the other: the order of the messages is that of the changes.
             started = [await self._start(composed_change, connection) for composed_change in composed]
             for started_change in started:
-                finished.append((started_change, *await self._finish(started_change)))
+                finished.append(await self._finish(started_change))
                 on_published(started_change.change)
         except Unavailable:
             await self._save(finished)
@@ -171,23 +183,24 @@ class ChangeWindow:
             change, job, events, await self._retained.start(change.job_order_id, job, composed.response)
         )
 
-    async def _finish(self, started: _StartedChange) -> tuple[str | None, Commit]:
-        """Wait for the broker; return the position of a published event, and the commit about the topics."""
+    async def _finish(self, started: _StartedChange) -> _FinishedChange:
+        """Wait for the broker."""
         change, job = started.change, started.job
         if started.topics is None:
-            return self._events.skip(change), Commit()
+            return _FinishedChange(change, self._events.skip(change))
         event = await self._events.finish(change, started.events)
         topics = await self._retained.finish(started.topics)
-        if job and has_ended(change.status) and (event.is_read or topics.is_result_read):
-            await self._deliveries.confirm(job)
-        return event.position, topics.noted
+        is_read = has_ended(change.status) and (event.is_read or topics.is_result_read)
+        return _FinishedChange(change, event.position, topics.noted, job if is_read else None)
 
-    async def _save(self, finished: Sequence[tuple[_StartedChange, str | None, Commit]]) -> None:
+    async def _save(self, finished: Sequence[_FinishedChange]) -> None:
         if not finished:
             return
-        events = next((position for _, position, _ in reversed(finished) if position), None)
-        saved = changes.save_cursor(self._store.keys, finished[-1][0].change, events)
-        await self._store.commit(join((saved, *(noted for _, _, noted in finished))))
+        # Side by side: one after the other they would bound the rate of ends by the time of a round trip.
+        await asyncio.gather(*(self._deliveries.confirm(change.read) for change in finished if change.read))
+        events = next((change.position for change in reversed(finished) if change.position), None)
+        saved = changes.save_cursor(self._store.keys, finished[-1].change, events)
+        await self._store.commit(join((saved, *(change.noted for change in finished))))
 
 
 logger = structlog.get_logger(__name__)

@@ -33,6 +33,7 @@ from edge.store import changes
 from edge.store.background import Heartbeat
 from edge.store.client import Store
 from edge.store.open_store import open_store
+from edge.store.reads import position_key
 from tests.conftest import WaitUntil
 from tests.local_broker import OwnBroker, open_broker
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
@@ -287,6 +288,26 @@ async def test_a_backlog_leaves_a_slow_mes_the_time_to_read(bench: Bench, wait_u
     async with bench.publishing():
         await wait_until(lambda: sum("/order/" in topic for topic in bench.heard.retained) == count)
     assert time.monotonic() - began >= (count - MOST_CHANGES) / MOST_CHANGES_PER_S
+
+
+async def reads_of_server(bench: Bench) -> int:
+    """Return how often the server of the store has read from a socket: about once for each round trip."""
+    return int((await bench.station.store.execute("INFO", "stats"))["total_reads_processed"])
+
+
+async def test_ordered_changes_of_a_scope_share_their_round_trips(bench: Bench, wait_until: WaitUntil) -> None:
+    """Row 7 of the design page: 500 changes a second, in order. The commit about an end waited for the one before."""
+    count = 5 * MOST_CHANGES
+    for number in range(count):
+        await bench.store_and_abort(f"J{number}")
+    bench.policy = RetentionPolicy(0, "delivery")
+    before = await reads_of_server(bench)
+    async with bench.publishing():
+        await wait_until(lambda: bench.heard.states(f"J{count - 1}"))
+    assert await reads_of_server(bench) - before < count
+    ids = [event.id for event in bench.heard.events if event.type == STATUS_EVENT_TYPE]
+    assert len(ids) == count
+    assert ids == sorted(ids, key=lambda text: position_key(text.rpartition("/")[2]))
 
 
 async def test_returning_publisher_republishes_only_the_index(
