@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from edge.features.joining.equipment import open_ijt
 from edge.features.joining.simulated.controller import JoiningController
+from edge.model.equipment_traffic import TrafficKind
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, WORK
 from tests.equipment.recording_station import RecordingStation
@@ -152,16 +153,20 @@ async def test_tool_shared_by_two_gateways_is_not_taken_for_disabled(
 ) -> None:
     """The other gateway works with the tool: what it enables and disables meanwhile is ours."""
     async with equipped(controller, wait_until, lock="on") as bench:
-        await wait_until(lambda: not controller.enabled)
         watching = bench.station
+        # From here on the gateway watches the tool, which it has locked.
+        await wait_until(lambda: any(kind is TrafficKind.CONNECTED for kind, _ in watching.traffic))
         watching.unanswered = [replace(NEXT, command_id="J2/R1/tighten/1", job_id="J2")]
         for enabled in (True, False):
-            seen = len(watching.traffic)
             controller.enabled = enabled
-            await wait_until(partial(_has, watching.traffic, seen + 1))
+            await wait_until(partial(_has_reported_last, watching.traffic, {"Enabled": enabled}))
         watching.unanswered = []
         await begun(bench, wait_until)
         assert (bench.equipment.problem, watching.disabled) == ("", set())
+
+
+def _has_reported_last(traffic: list[tuple[TrafficKind, Any]], change: dict[str, bool]) -> bool:
+    return [data for kind, data in traffic if kind is TrafficKind.HAPPENING][-1:] == [change]
 
 
 async def test_tool_marked_as_disabled_refuses_commands(controller: JoiningController, wait_until: WaitUntil) -> None:
