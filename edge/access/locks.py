@@ -1,8 +1,6 @@
-"""Decides who holds a lock: fair, with leases; acquires, renews, releases and deletes locks in the store.
+"""Acquires, renews, releases and deletes locks in the store.
 
 `LockPlan.commit` may be joined to the commit of a step: the step then holds its locks from that commit on.
-
-A lock that is free is None. Every decision first drops the claims whose lease has ended: the next that waits continues.
 """
 
 import asyncio
@@ -12,8 +10,8 @@ from typing import Final
 
 import structlog
 from msgspec import Struct
-from msgspec.structs import replace
 
+from edge.access.lock_queue import acquire, expire, is_held_by, release
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
@@ -25,62 +23,10 @@ from edge.store.commit import Commit, Committed, join
 from edge.store.locks import StoredLock
 from edge.store.server_time import server_time
 
-
-def acquire(lock: Lock | None, claim: LockClaim) -> Lock:
-    """Return the lock after a claim, made at its `since`: its owner holds the lock, or waits behind the others.
-
-    The claim of an owner that holds the lock or waits for it renews the lease, and keeps the place.
-    """
-    now = claim.since
-    lock = expire(lock, now)
-    if lock is None:
-        return Lock(holder=claim)
-    if lock.holder.owner == claim.owner:
-        return replace(lock, holder=_renewed(lock.holder, claim))
-    if any(waiter.owner == claim.owner for waiter in lock.waiters):
-        waiters = (_renewed(waiter, claim) if waiter.owner == claim.owner else waiter for waiter in lock.waiters)
-        return replace(lock, waiters=tuple(waiters))
-    return replace(lock, waiters=(*lock.waiters, claim))
-
-
-def release(lock: Lock | None, owner: str, now: int) -> Lock | None:
-    """Return the lock without the claims of an owner; the next that waits holds it."""
-    if lock is None:
-        return None
-    waiters = tuple(waiter for waiter in lock.waiters if waiter.owner != owner)
-    if lock.holder.owner != owner:
-        return expire(replace(lock, waiters=waiters), now)
-    return _next(waiters, now)
-
-
-def expire(lock: Lock | None, now: int) -> Lock | None:
-    """Return the lock without the claims whose lease has ended."""
-    if lock is None:
-        return None
-    if lock.holder.has_expired(now):
-        return _next(lock.waiters, now)
-    waiters = tuple(waiter for waiter in lock.waiters if not waiter.has_expired(now))
-    return lock if waiters == lock.waiters else replace(lock, waiters=waiters)
-
-
-def is_held_by(lock: Lock | None, owner: str) -> bool:
-    """Return whether an owner holds the lock."""
-    return lock is not None and lock.holder.owner == owner
-
-
-def _next(waiters: tuple[LockClaim, ...], now: int) -> Lock | None:
-    alive = [waiter for waiter in waiters if not waiter.has_expired(now)]
-    return Lock(holder=replace(alive[0], since=now), waiters=tuple(alive[1:])) if alive else None
-
-
-def _renewed(before: LockClaim, claim: LockClaim) -> LockClaim:
-    return replace(before, until=claim.until, reason=claim.reason or before.reason)
-
-
 logger = structlog.get_logger(__name__)
 
 LEASE_MS: Final = 10_000
-"""How long a lock outlives an owner that no longer renews it. Locks of jobs have no lease (station/job_locks.py)."""
+"""How long a lock outlives an owner that no longer renews it. Locks of jobs have no lease."""
 _RENEW_EVERY_S = 2.0
 _LOOK_EVERY_S = 0.2
 SWEEP_EVERY_S: Final = 10.0

@@ -9,11 +9,9 @@ is busy.
 
 import asyncio
 import contextlib
-import functools
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-import msgspec
 import structlog
 from msgspec import Struct
 
@@ -22,10 +20,8 @@ from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
 from edge.links.mqtt import Message, MqttSession
 from edge.links.mqtt_connection import ReadRefused
-from edge.model.instant import utc
-from edge.model.isa95 import JobResponse, State
-from edge.model.job_message import StateIndex, StateIndexEntry
-from edge.model.job_state import JobStatus, has_ended, state_entries
+from edge.model.isa95 import JobResponse
+from edge.model.job_state import has_ended
 from edge.northbound.events import StatusEventPublisher, load_changed_job
 from edge.northbound.retained_topics import (
     NO_INDEX,
@@ -36,6 +32,7 @@ from edge.northbound.retained_topics import (
     plan_republish,
     read_index,
 )
+from edge.northbound.state_index import JobStates
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter
 from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
@@ -44,41 +41,7 @@ from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, join
 from edge.store.jobs import Job
-from edge.store.reads import BEGINNING, position_key
-
-
-class JobStates:
-    """The state of each job of a scope: as read at a position of the change stream, plus the changes after it."""
-
-    def __init__(self, scope: str, read: Mapping[str, JobStatus], position: str) -> None:
-        self._scope = scope
-        self._entries = {job_id: _entry(job_id, status) for job_id, status in read.items()}
-        self._read_at = position_key(position)
-
-    def apply(self, change: Change) -> None:
-        """Apply a change; one before the position of the reading is contained in it."""
-        if position_key(change.position) <= self._read_at:
-            return
-        if change.is_removal:
-            self._entries.pop(change.job_order_id, None)
-        else:
-            self._entries[change.job_order_id] = _entry(change.job_order_id, change.status)
-
-    def index(self, seq: int, now: int) -> StateIndex:
-        """Return the index to publish at an instant, in milliseconds since the epoch."""
-        published_at = utc(now)
-        return StateIndex(seq=seq, scope=self._scope, published_at=published_at, jobs=tuple(self._entries.values()))
-
-
-def _entry(job_id: str, status: JobStatus) -> StateIndexEntry:
-    return StateIndexEntry(job_order_id=job_id, state=_state(status), has_result=has_ended(status))
-
-
-@functools.cache
-def _state(status: JobStatus) -> tuple[State, ...]:
-    # There are a dozen statuses and thousands of jobs. In the index the order of the entries names the level.
-    return tuple(msgspec.structs.replace(entry, browse_path=None) for entry in state_entries(status))
-
+from edge.store.reads import BEGINNING
 
 MOST_CHANGES: Final = 16
 """Changes in flight: with up to three messages each they fill the Receive Maximum of a broker."""

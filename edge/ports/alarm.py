@@ -3,15 +3,18 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import Payload
 from edge.model.json_value import LONGEST_TEXT, short_value
 
 ID_LENGTH: Final = 16
+LONGEST_SHELVING_S: Final = 366 * 86_400
+"""The longest time that an alarm is silent for, in seconds."""
 _MOST_FIGURES: Final = 20
 
 
@@ -381,4 +384,4 @@ class AlarmCall(Payload, frozen=True, kw_only=True):
     alarm_id: str
     by: str
     comment: str = ""
-    seconds: float | None = None
+    seconds: Annotated[float, Meta(le=LONGEST_SHELVING_S)] | None = None

@@ -12,7 +12,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.access.locks import acquire, is_held_by, release
+from edge.access.lock_queue import acquire, is_held_by, release
 from edge.foundation.errors import Defect
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify

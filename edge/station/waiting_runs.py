@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection
 
 import structlog
 
-from edge.access.locks import plan_acquire, release
+from edge.access.lock_queue import release
+from edge.access.locks import plan_acquire
 from edge.foundation.ticks import until_tick
 from edge.model.lock import LockKind
 from edge.sfc.advance import advance

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from edge.access.locks import acquire, is_held_by, release
+from edge.access.lock_queue import acquire, is_held_by, release
 from edge.features.simulator.script import (
     AnswerPlan,
     EventQueue,

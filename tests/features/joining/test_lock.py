@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from edge.features.joining.equipment import open_ijt
 from edge.features.joining.simulated.controller import JoiningController
-from edge.model.equipment_traffic import TrafficKind
+from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, WORK
 from tests.equipment.recording_station import RecordingStation
@@ -155,7 +155,7 @@ async def test_tool_shared_by_two_gateways_is_not_taken_for_disabled(
     async with equipped(controller, wait_until, lock="on") as bench:
         watching = bench.station
         # From here on the gateway watches the tool, which it has locked.
-        await wait_until(lambda: any(kind is TrafficKind.CONNECTED for kind, _ in watching.traffic))
+        await wait_until(lambda: any(_is_call_of("EnableAsset", data) for _, data in watching.traffic))
         watching.unanswered = [replace(NEXT, command_id="J2/R1/tighten/1", job_id="J2")]
         for enabled in (True, False):
             controller.enabled = enabled
@@ -163,6 +163,10 @@ async def test_tool_shared_by_two_gateways_is_not_taken_for_disabled(
         watching.unanswered = []
         await begun(bench, wait_until)
         assert (bench.equipment.problem, watching.disabled) == ("", set())
+
+
+def _is_call_of(method: str, data: object) -> bool:
+    return isinstance(data, EquipmentRequest) and data.question == "call" and method in data.arguments
 
 
 def _has_reported_last(traffic: list[tuple[TrafficKind, Any]], change: dict[str, bool]) -> bool:

@@ -38,3 +38,13 @@ async def test_same_call_at_two_gateways_at_once_has_one_answer(store: Store) ->
 async def test_wrong_payload_and_unknown_alarm_are_refused(store: Store, data: Any) -> None:
     with pytest.raises(Refused):
         await call_alarm(store, "Acknowledge", call(data), lambda: 9, 60_000)
+
+
+@pytest.mark.parametrize("seconds", [1e17, 1e306, 366 * 86_400 + 1])
+async def test_alarm_is_not_shelved_beyond_all_times(store: Store, seconds: float) -> None:
+    """1e306 seconds ended the call with an OverflowError, 1e17 resulted in an instant beyond 64 bits."""
+    alarm = await raised(store, "t")
+    with pytest.raises(Refused):
+        await call_alarm(
+            store, "Shelve", call({"AlarmID": alarm.id, "By": "bo", "Seconds": seconds}), lambda: 9, 60_000
+        )

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from edge.features.telemetry.model.public_tag import PublicTag
 from edge.model.instant import Instant
-from edge.ports.alarm import PublicAlarm, PublicAlarmChange
+from edge.ports.alarm import LONGEST_SHELVING_S, PublicAlarm, PublicAlarmChange
 
 
 class AlarmList(Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class AlarmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The arguments of a method of an alarm; `minutes` are those of shelving: without, until the condition ends."""
 
     comment: Annotated[str, Meta(max_length=1000)] = ""
-    minutes: Annotated[float, Meta(gt=0, le=10_080)] | None = None
+    minutes: Annotated[float, Meta(gt=0, le=LONGEST_SHELVING_S // 60)] | None = None
 
 
 class TagList(Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from edge.features.telemetry.rules.alarm import (
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.opcua.access import CALLER
-from edge.ports.alarm import Alarm, AlarmNotice
+from edge.ports.alarm import LONGEST_SHELVING_S, Alarm, AlarmNotice
 from edge.uaserver.condition_space import (
     COMMENT,
     EVENT_AND_COMMENT,
@@ -42,7 +42,6 @@ _I: Final = ua.ObjectIds
 _S: Final = ua.StatusCodes
 T: Final = ua.VariantType
 
-LONGEST_SHELVING_MS: Final = 366 * 86_400_000
 _SHOWN_WITHIN_S: Final = 1.0
 """The longest time that a method waits for the conditions to show its effect; after it the answer is sent anyway."""
 
@@ -162,7 +161,7 @@ def _decide(view: ConditionView, name: str, arguments: Sequence[Any], by: str, n
             return Shelve(by, comment)
         case _:
             length = arguments[0]
-            if math.isnan(length) or not 1 <= length <= LONGEST_SHELVING_MS:
+            if math.isnan(length) or not 1 <= length <= LONGEST_SHELVING_S * 1000:
                 return _S.BadShelvingTimeOutOfRange
             return Shelve(by, comment, now + round(length))
 

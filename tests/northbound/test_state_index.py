@@ -1,7 +1,7 @@
 """The index follows the changes from any loaded position."""
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.northbound.publisher import JobStates
+from edge.northbound.state_index import JobStates
 from edge.store.changes import Change
 
 SCOPE = "station-1"
