@@ -16,15 +16,13 @@ logger = structlog.get_logger(__name__)
 _API: Final = "/api/v1/"
 _KINDS: Final = {400: "malformed", 500: "internal"}
 MOST_BODY_BYTES: Final = 64 * 1024
-LARGE_BODIES: Final = (
-    "/api/v1/recipes/check",
-    "/api/v1/recipes/simulate",
-    "/api/v1/recipe-drafts",
-    "/api/v1/recipe-tests",
-)
-"""The beginning of paths that take recipes, as JSON or as a text within JSON."""
-_RECIPE_FACTOR: Final = 8
-"""How much more than others such a body may have."""
+LARGE_BODIES: Final = {
+    "/api/v1/recipes/check": 8,
+    "/api/v1/recipes/simulate": 8,
+    "/api/v1/recipe-drafts": 48,
+    "/api/v1/recipe-tests": 8,
+}
+"""How much more than others a body may have by the beginning of its path: recipes, and files of 2 MiB within JSON."""
 MOST_HEAD_BYTES: Final = 16 * 1024
 MOST_TARGET_BYTES: Final = 8 * 1024
 """The method, the path and the query of a request line; RFC 9112, section 3, wants 8,000 bytes at least."""
@@ -93,7 +91,7 @@ class Guard:
             return
         is_file = scope["path"].startswith(FILES)
         limit = None if scope["path"] in STREAMS else FILE_S if is_file else self._request_s
-        factor = _RECIPE_FACTOR if scope["path"].startswith(LARGE_BODIES) else 1
+        factor = next((much for path, much in LARGE_BODIES.items() if scope["path"].startswith(path)), 1)
         most = MOST_FILE_BYTES if is_file else self._most_body_bytes * factor
         if _declared_length(scope) > most:
             await _refuse(scope, receive, answer, 413, f"the body has more than {most} bytes")

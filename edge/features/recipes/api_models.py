@@ -9,6 +9,7 @@ from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.recipe_tests import RecipeTest
 from edge.features.recipes.revisions import RevisionLine
+from edge.features.recipes.trial import Replies
 from edge.features.recipes.workbench_requests import RecipeProblem
 from edge.model.instant import rfc3339
 
@@ -145,6 +146,12 @@ class ConditionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     step: Annotated[str, Meta(max_length=255)] = ""
 
 
+class TrialBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The decisions of a trial, in their order."""
+
+    replies: Replies = ()
+
+
 class ReleaseResult(Struct, frozen=True, kw_only=True):
     """A release: its revision, or the draft that awaits a second person."""
 
@@ -153,12 +160,16 @@ class ReleaseResult(Struct, frozen=True, kw_only=True):
 
 
 class NewDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A draft to begin: with a text, else with a revision, by default the released one."""
+    """A draft to begin: with a text, else with a revision, by default the released one.
+
+    A text may be a file of PLCopen XML; `pou` names the chart where it has several.
+    """
 
     scope: _Id
     work_master: _Id
     revision: Annotated[int, Meta(ge=1)] | None = None
     text: str | None = None
+    pou: Annotated[str, Meta(max_length=255)] = ""
 
 
 class DraftChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from edge.config import Settings
 from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import (
     MOST_BYTES,
+    MOST_FILE_BYTES,
     Edit,
     RecipeDraft,
     load_draft,
@@ -51,6 +52,7 @@ from edge.features.recipes.workbench_requests import (
     Request,
     RunTests,
     ViewText,
+    is_xml,
     text_of,
 )
 from edge.foundation.errors import Refused
@@ -129,6 +131,7 @@ class Desk:
         begin = text if text is not None else await self._begin(scope, work_master_id, number)
         _require_length(begin)
         begin = (await self.ask(ViewText(begin), DraftView)).text
+        _require_length(begin)
         target = (scope, work_master_id, mark.number)
         draft, commit = plan_creation(
             self.store.keys, draft_id, target, begin, self.stamp(by, "create"), self.bounds.drafts
@@ -198,6 +201,11 @@ class Desk:
                 "Read the draft again.",
             )
         return text
+
+    async def read(self, text: str, pou: str = "") -> DraftView:
+        """Return a text that a draft may begin with; of a file of PLCopen XML the chart that `pou` names."""
+        _require_length(text)
+        return await self.ask(ViewText(text, pou), DraftView)
 
     async def view(self, draft: RecipeDraft) -> DraftView:
         """Return a draft with its faults and its chart."""
@@ -369,9 +377,10 @@ def _is_repeated(draft: RecipeDraft, by: Author) -> bool:
 
 
 def _require_length(text: str) -> None:
-    if len(text.encode()) > MOST_BYTES:
+    most = MOST_FILE_BYTES if is_xml(text) else MOST_BYTES
+    if len(text.encode()) > most:
         raise Refused(
             "too_long",
-            Text.of("the text has more than {bytes} bytes", bytes=MOST_BYTES),
+            Text.of("the text has more than {bytes} bytes", bytes=most),
             "Divide the recipe, or shorten its parameters.",
         )

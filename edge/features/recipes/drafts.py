@@ -20,6 +20,8 @@ _DRAFT: Final = "draft"
 _TEXT: Final = "text:"
 MOST_BYTES: Final = 256 * 1024
 """The longest text of a recipe, as a Work Master of the MES may have it."""
+MOST_FILE_BYTES: Final = 2 * 1024 * 1024
+"""The longest file of a PLC tool, which stays the text of a draft while it has faults."""
 _MOST_HISTORY_BYTES: Final = 16 * MOST_BYTES
 
 

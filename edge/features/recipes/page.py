@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.app.features import settings_kinds
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PagePart, PageServices, Svg
@@ -14,50 +15,31 @@ from edge.features.recipes.api_models import public_draft, public_revision
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.editor_page import EDITOR_OPERATIONS, EDITOR_PAGES
-from edge.features.recipes.past_decisions import ConditionValues, DraftReplay, OfferedNames
-from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN
+from edge.features.recipes.past_decisions import ConditionValues, OfferedNames
+from edge.features.recipes.past_jobs import MOST_SHOWN
 from edge.features.recipes.recipe_tests import RecipeTest, load_tests
 from edge.features.recipes.release import Release, confirm_release, release_draft, roll_back
+from edge.features.recipes.release_page import RELEASE_ADDITIONS, RELEASE_OPERATIONS, RELEASE_PAGES
 from edge.features.recipes.revisions import load_released, load_revisions
+from edge.features.recipes.sources import desk_of, number_of
+from edge.features.recipes.trial_page import TRIAL_OPERATIONS, TRIAL_PAGES
 from edge.features.recipes.workbench_requests import (
     DraftCheck,
     DraftView,
     RecipeComparison,
-    RecipeTestReport,
     ViewText,
     text_of,
 )
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
 from edge.model.recipe import is_recipe_schema
 from edge.model.user import Role
 from edge.station.settings import SettingsMethod, SettingSource, StationSettings
 from edge.store.resources import load_work_masters
 
-_MOST_DIGITS: Final = 9
-_RELEASED: Final = "released"
-
-
-def desk_of(services: PageServices) -> Desk:
-    """Return the desk of a gateway."""
-    desk: Desk = services.ports["recipes"]
-    return desk
-
 
 def author_of(call: ApiCall) -> Author:
     """Return the sender of a request."""
     return Author(call.caller.user, call.caller.language, call.id)
-
-
-def _number(text: str) -> int | None:
-    """Return the number of a revision or version; None for the released or current one. Raises Refused."""
-    if text in {"", _RELEASED}:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        raise Refused(
-            "invalid_query", Text.of("{text!r} is not a number.", text=text), "Leave it out for the newest one."
-        )
-    return int(text)
 
 
 async def _recipes(services: PageServices, _: ApiCall) -> models.ReleasedRecipeList:
@@ -92,7 +74,7 @@ async def _revision(services: PageServices, call: ApiCall) -> models.RevisionDet
     scope, work_master = call.path["scope"], call.path["recipe"]
     desk = desk_of(services)
     desk.require_scope(scope)
-    revision = await desk.revision(scope, work_master, _number(call.path["revision"]))
+    revision = await desk.revision(scope, work_master, number_of(call.path["revision"]))
     return models.RevisionDetail(
         scope=scope, work_master=work_master, revision=public_revision(revision), recipe=revision.work_master.data
     )
@@ -106,7 +88,7 @@ async def _revision_text(services: PageServices, call: ApiCall, number: int | No
 
 
 async def _revision_chart(services: PageServices, call: ApiCall) -> Svg:
-    text = await _revision_text(services, call, _number(call.path["revision"]))
+    text = await _revision_text(services, call, number_of(call.path["revision"]))
     return _drawn(await desk_of(services).ask(ViewText(text), DraftView))
 
 
@@ -117,8 +99,8 @@ def _drawn(view: DraftView) -> Svg:
 
 
 async def _difference(services: PageServices, call: ApiCall) -> RecipeComparison:
-    old = await _revision_text(services, call, _number(call.query.get("old", "")))
-    new = await _revision_text(services, call, _number(call.query.get("new", "")))
+    old = await _revision_text(services, call, number_of(call.query.get("old", "")))
+    new = await _revision_text(services, call, number_of(call.query.get("new", "")))
     return await desk_of(services).compare(old, new, call.caller.language)
 
 
@@ -145,8 +127,12 @@ async def _create(services: PageServices, call: ApiCall) -> models.DraftDetail:
     desk = desk_of(services)
 
     async def begin() -> tuple[RecipeDraft, DraftView]:
-        draft = await desk.create(body.scope, body.work_master, author_of(call), body.text, body.revision)
-        return draft, await desk.view(draft)
+        # A file of a PLC tool has its warnings once: it becomes a recipe.
+        read = await desk.read(body.text, body.pou) if body.text is not None else None
+        text = read.text if read else None
+        draft = await desk.create(body.scope, body.work_master, author_of(call), text, body.revision)
+        view = await desk.view(draft)
+        return draft, replace(view, warnings=read.warnings) if read else view
 
     return await _changed(services, call, "recipes draft", f"{body.scope}/{body.work_master}", begin)
 
@@ -233,12 +219,6 @@ async def _check(services: PageServices, call: ApiCall) -> DraftCheck:
     return await desk.check(await desk.draft(call.path["draft"]), call.caller.language)
 
 
-async def _draft_tests(services: PageServices, call: ApiCall) -> RecipeTestReport:
-    desk = desk_of(services)
-    draft = await desk.draft(call.path["draft"])
-    return await desk.test(draft.work_master, await desk.text(draft), call.caller.language)
-
-
 async def _tests(services: PageServices, call: ApiCall) -> models.RecipeTestList:
     tests = await load_tests(services.store, call.query.get("work_master", ""))
     return models.RecipeTestList(tests=tuple(tests))
@@ -264,13 +244,6 @@ def _change_test(method: SettingsMethod) -> Execute:
     return execute
 
 
-async def _replay(services: PageServices, call: ApiCall) -> DraftReplay:
-    desk = desk_of(services)
-    draft = await desk.draft(call.path["draft"])
-    first = _number(call.query.get("offset", "")) or 0
-    return await desk.replay(draft.scope, draft.work_master, await desk.text(draft), call.caller.language, first)
-
-
 async def _condition(services: PageServices, call: ApiCall) -> ConditionValues:
     body: models.ConditionBody = call.body
     desk = desk_of(services)
@@ -284,7 +257,7 @@ async def _names(services: PageServices, call: ApiCall) -> OfferedNames:
 
 async def _draft_chart(services: PageServices, call: ApiCall) -> Svg:
     desk = desk_of(services)
-    text = await desk.text(await desk.draft(call.path["draft"]), _number(call.query.get("version", "")))
+    text = await desk.text(await desk.draft(call.path["draft"]), number_of(call.query.get("version", "")))
     return _drawn(await desk.ask(ViewText(text), DraftView))
 
 
@@ -292,11 +265,11 @@ async def _draft_difference(services: PageServices, call: ApiCall) -> RecipeComp
     desk = desk_of(services)
     draft = await desk.draft(call.path["draft"])
     new = await desk.text(draft)
-    if version := _number(call.query.get("version", "")):
+    if version := number_of(call.query.get("version", "")):
         old = await desk.text(draft, version)
     else:
         wanted = call.query.get("revision", "") or str(draft.base)
-        old = text_of((await desk.revision(draft.scope, draft.work_master, _number(wanted))).work_master.data)
+        old = text_of((await desk.revision(draft.scope, draft.work_master, number_of(wanted))).work_master.data)
     return await desk.compare(old, new, call.caller.language)
 
 
@@ -402,14 +375,6 @@ PAGE: Final = PagePart(
             revision="Compare with this revision, or the one that is `released`; without it that of its begin.",
             version="Compare with this version of the draft, in place of a revision.",
         ),
-        _look(f"{_DRAFT}/tests", "Run the tests of its Work Master with a draft.", RecipeTestReport, _draft_tests),
-        _look(
-            f"{_DRAFT}/replay",
-            f"Return what the newest {MOST_REPLAYED} jobs would have done with a draft.",
-            DraftReplay,
-            _replay,
-            offset="How many of them are left out: the `next` of the answer before.",
-        ),
         _work(
             f"{_DRAFT}/condition",
             f"Return the value that a condition had in the newest {MOST_SHOWN} jobs.",
@@ -470,10 +435,13 @@ PAGE: Final = PagePart(
             models.DraftSeen,
         ),
         *EDITOR_OPERATIONS,
+        *RELEASE_OPERATIONS,
+        *TRIAL_OPERATIONS,
     ),
-    pages=EDITOR_PAGES,
+    pages={**EDITOR_PAGES, **RELEASE_PAGES, **TRIAL_PAGES},
     templates=Path(__file__).parent / "templates",
     static=Path(__file__).parent / "static",
     manual=dict.fromkeys(EDITOR_PAGES, "how-to/edit-a-recipe"),
+    additions=RELEASE_ADDITIONS,
 )
 """The operations about revisions and drafts."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from edge.app.features import recipe_checks, result_members
 from edge.app.recipe_process import serve
-from edge.drawing.draft_chart import draft_drawing
+from edge.drawing.draft_chart import draft_drawing, draft_svg
 from edge.drawing.svg import editor_svg
 from edge.features.recipes.changes import Change
 from edge.features.recipes.check import check_net
@@ -29,26 +29,34 @@ from edge.features.recipes.finding import ElementType
 from edge.features.recipes.past_decisions import ConditionValues, condition_value, offered_names, replayed_job
 from edge.features.recipes.plcopen.finding import PlcFinding
 from edge.features.recipes.plcopen.reader import import_plcopen
+from edge.features.recipes.plcopen.writer import export_plcopen
 from edge.features.recipes.positions import NO_POSITIONS, Positions, positions_of
 from edge.features.recipes.public_finding import public_findings
 from edge.features.recipes.recipe_tests import run_test
+from edge.features.recipes.trial import tried
 from edge.features.recipes.workbench_requests import (
     CheckText,
     CompareTexts,
     DraftCheck,
     DraftView,
+    DrawActive,
+    DrawnChart,
     EditText,
     EncodedAnswer,
     EvaluateCondition,
+    ExportText,
     OfferNames,
     RecipeComparison,
+    RecipeFile,
     RecipeProblem,
     RecipeTestReport,
     RefusedRequest,
     ReplayJob,
     Request,
     RunTests,
+    TryText,
     ViewText,
+    is_xml,
     text_of,
 )
 from edge.foundation.errors import Refused
@@ -62,13 +70,14 @@ _T = TypeVar("_T", bound=Struct)
 _NICE: Final = 10
 _MOST_FAULTS: Final = 20
 _PLACE: Final = re.compile(r"(step|transition|action)s\[(\d+)\]")
+_ENCODING: Final = re.compile(r"""(<\?xml\s[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
 _JSON_PLACE: Final = re.compile(r"line (\d+) column (\d+)")
 
 
-def view(text: str) -> DraftView:
+def view(text: str, pou: str = "") -> DraftView:
     """Return a text with its faults and its chart; a chart of a PLC without faults as the recipe that it becomes."""
-    if text.lstrip("\ufeff \t\r\n").startswith("<"):
-        return _imported(text)
+    if is_xml(text):
+        return _imported(text, pou)
     try:
         data = read_json_text(text.encode())
     except Refused as refused:
@@ -86,9 +95,10 @@ def _chart(recipe: Recipe, faults: Sequence[str]) -> str:
     return editor_svg(drawing) if drawing else ""
 
 
-def _imported(text: str) -> DraftView:
+def _imported(text: str, pou: str) -> DraftView:
     """Return PLCopen XML as a recipe, or with all its faults."""
-    imported = import_plcopen(text.encode())
+    # A text has been decoded: the encoding that it declares is that of its file.
+    imported = import_plcopen(_ENCODING.sub(r"\1", text, count=1).encode(), pou)
     if imported.recipe is None:
         return DraftView(text=text, recipe=None, problems=_of_plc(imported.faults), warnings=(), chart="")
     seen = view(text_of(imported.recipe))
@@ -233,8 +243,8 @@ def _problems(faults: Sequence[Text], places: Positions, language: str) -> Itera
 def answer(request: Request) -> Struct:
     """Return the answer to a request. Raises Refused."""
     match request:
-        case ViewText(text=text):
-            return view(text)
+        case ViewText(text=text, pou=pou):
+            return view(text, pou)
         case EditText(text=text, change=change):
             return edited(text, change)
         case CheckText(text=text, language=language):
@@ -244,6 +254,13 @@ def answer(request: Request) -> Struct:
         case RunTests(text=text, tests=tests, language=language):
             data = read_json_text(text.encode())
             return RecipeTestReport(results=tuple(run_test(test, data, language) for test in tests))
+        case ExportText(text=text, name=name, created=created):
+            written = export_plcopen(_net_of(text), read_json_text(text.encode()), name, created)
+            return RecipeFile(written.decode())
+        case TryText(text=text, replies=replies, language=language):
+            return tried(_recipe_of(text), read_json_text(text.encode()), replies, language)
+        case DrawActive(text=text, active=active):
+            return DrawnChart(draft_svg(_recipe_of(text), (), active))
         case ReplayJob(text=text, job_id=job_id, documents=documents, language=language):
             return replayed_job(job_id, documents, _net_of(text), language)
         case EvaluateCondition(condition=condition, step=step, job_id=job_id, documents=documents):

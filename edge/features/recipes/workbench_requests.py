@@ -11,6 +11,7 @@ from edge.features.recipes.changes import Change
 from edge.features.recipes.difference import RecipeDifference
 from edge.features.recipes.public_finding import PublicFinding
 from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult
+from edge.features.recipes.trial import Reply
 from edge.foundation.text import ENGLISH, Text
 from edge.store.archive_backlog import JobDocuments
 
@@ -73,9 +74,10 @@ class EncodedAnswer(Struct, frozen=True):
 
 
 class ViewText(Struct, frozen=True, tag="view"):
-    """Look at a text."""
+    """Look at a text; in a file of PLCopen XML at a chart by its name, where it has several."""
 
     text: str
+    pou: str = ""
 
 
 class EditText(Struct, frozen=True, tag="edit"):
@@ -114,6 +116,41 @@ class RecipeTestReport(Struct, frozen=True, kw_only=True):
     results: tuple[RecipeTestResult, ...]
 
 
+class ExportText(Struct, frozen=True, tag="export"):
+    """Write a text as PLCopen XML with a name, created at an instant (xsd:dateTime)."""
+
+    text: str
+    name: str
+    created: str
+
+
+class RecipeFile(Struct, frozen=True):
+    """A recipe as a file of another tool."""
+
+    content: str
+
+
+class TryText(Struct, frozen=True, tag="try"):
+    """Try a text in virtual time with some decisions."""
+
+    text: str
+    replies: tuple[Reply, ...]
+    language: str = ENGLISH
+
+
+class DrawActive(Struct, frozen=True, tag="draw"):
+    """Draw a text with some steps marked as active."""
+
+    text: str
+    active: tuple[str, ...]
+
+
+class DrawnChart(Struct, frozen=True):
+    """A chart as SVG, empty where it cannot be drawn."""
+
+    svg: str
+
+
 class ReplayJob(Struct, frozen=True, tag="replay"):
     """Repeat the decisions of a past job with a text."""
 
@@ -143,7 +180,14 @@ class OfferNames(Struct, frozen=True, tag="names"):
 
 PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
 """What concerns past jobs: it may take long, and edits do not wait for it."""
-Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts | RunTests | PastRequest
+Request: TypeAlias = (
+    ViewText | EditText | CheckText | CompareTexts | RunTests | ExportText | TryText | DrawActive | PastRequest
+)
+
+
+def is_xml(text: str) -> bool:
+    """Return whether a text is meant as a file of PLCopen XML."""
+    return text.lstrip("\ufeff \t\r\n").startswith("<")
 
 
 def text_of(data: object) -> str:

@@ -450,12 +450,12 @@ document.addEventListener("submit", (event) => {
   send(event.submitter, form.dataset.order, given);
 });
 
-// Sends the fields of a form by their names; done, it closes, and what was typed is gone.
+// Sends the fields of a form by their names, and what else it is given; done, it closes, and what was typed is gone.
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.dataset.form) return;
   event.preventDefault();
-  const given = Object.fromEntries(new FormData(form));
+  const given = { ...JSON.parse(form.dataset.given ?? "{}"), ...Object.fromEntries(new FormData(form)) };
   const details = form.closest("details");
   details?.removeAttribute("open");
   if (await send(event.submitter ?? form.querySelector("button"), form.dataset.form, given)) form.reset();

@@ -1,0 +1,229 @@
+// Tries a recipe by hand: each answer is sent with those before, and the gateway returns what happens up to the next question.
+
+const view = document.getElementById("try");
+const part = (id) => document.getElementById(id);
+const notice = part("notice");
+const texts = view.dataset;
+const ends = JSON.parse(texts.ends);
+let replies = [];
+let trial = null;
+let position = 0;
+let chart = "";
+let drawn = 0;
+
+function report(text) {
+  notice.textContent = text;
+  notice.hidden = !text;
+  if (text) notice.scrollIntoView({ block: "center" });
+}
+
+async function request(address, body) {
+  report("");
+  const sent = body && {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() },
+    body: JSON.stringify(body),
+  };
+  const answer = await fetch(address, sent).catch(() => null);
+  if (!answer) {
+    report(part("offline").textContent);
+    return null;
+  }
+  const found = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
+  if (answer.ok) return found;
+  report(`${found.reason} ${found.advice}`);
+  return null;
+}
+
+function item(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+const seconds = (at) => `${Number(at.toFixed(3))} s`;
+
+// Sends the answers; returns whether the gateway has taken them.
+async function play(next) {
+  const found = await request(`${texts.address}/try`, { replies: next });
+  if (!found) return false;
+  replies = next;
+  trial = found;
+  showFrames();
+  go(trial.frames.length - 1);
+  return true;
+}
+
+function showFrames() {
+  part("frames").replaceChildren(
+    ...trial.frames.map((frame, number) => {
+      const button = item("button", { type: "button" }, item("span", { className: "detail", textContent: seconds(frame.at) }), frame.text);
+      button.addEventListener("click", () => go(number));
+      return item("li", { className: `frame-${frame.kind}` }, button);
+    }),
+  );
+  part("undo").disabled = !replies.length;
+}
+
+function go(number) {
+  position = Math.max(0, Math.min(number, trial.frames.length - 1));
+  const frame = trial.frames[position];
+  const isLast = position === trial.frames.length - 1;
+  for (const [place, button] of part("frames").querySelectorAll("button").entries()) {
+    if (place === position) {
+      button.setAttribute("aria-current", "step");
+      const box = part("frames");
+      box.scrollTop = button.parentElement.offsetTop - box.offsetTop - box.clientHeight / 2;
+    } else {
+      button.removeAttribute("aria-current");
+    }
+  }
+  part("earlier").disabled = position === 0;
+  part("later").disabled = isLast;
+  const active = frame?.active ?? [];
+  part("now-title").textContent = texts.at.replace("{at}", seconds(frame?.at ?? 0)).replace("{steps}", active.join(", ") || "–");
+  showQuestions(isLast);
+  draw(active);
+}
+
+function showQuestions(isLast) {
+  const isOver = isLast && !trial.questions.length;
+  part("questions").replaceChildren(...(isLast ? trial.questions.map(question) : []));
+  part("over").hidden = !isOver;
+  part("over").className = `banner ${trial.end === "completed" ? "good" : trial.end === "running" ? "warn" : "bad"}`;
+  const verdict = trial.verdict ? ` (${trial.verdict})` : "";
+  part("over").textContent = `${texts.over.replace("{end}", `${ends[trial.end] ?? trial.end}${verdict}`)}${trial.error ? `: ${trial.error}` : ""}`;
+  part("waiting").hidden = !isOver || !trial.waiting.length;
+  part("waiting").replaceChildren(...trial.waiting.map((text) => item("li", { textContent: text })));
+  part("keep").hidden = !isOver;
+  part("expects").textContent = `${ends[trial.end] ?? trial.end}${verdict} · ${trial.steps.join(" → ")}`;
+}
+
+function question(asked) {
+  const card = part(asked.kind).content.cloneNode(true).firstElementChild;
+  card.querySelector("[data-title]").textContent = asked.attempt > 1 ? `${asked.action} (${texts.attempt} ${asked.attempt})` : asked.action;
+  const limit = asked.timeout_seconds ? ` · ${texts.limit.replace("{seconds}", asked.timeout_seconds)}` : "";
+  card.querySelector("[data-about]").textContent = `${asked.type_id}${asked.step ? ` · ${asked.step}` : ""}${limit}`;
+  if (!asked.timeout_seconds) card.querySelector("[data-result=late]")?.remove();
+  card.addEventListener("click", ({ target }) => {
+    const button = target.closest("[data-result]");
+    if (button) reply(asked, card, button.dataset.result);
+  });
+  return card;
+}
+
+async function reply(asked, card, result) {
+  const { kind, type_id, nth, step, action, at, timeout_seconds } = asked;
+  const given = { kind, type_id, nth, step, action, at, timeout_seconds, result };
+  given.after = Number(card.querySelector("[name=after]").value || 0);
+  const data = card.querySelector("[name=data]").value.trim();
+  try {
+    if (data && ["ok", "late"].includes(result)) given.data = JSON.parse(data);
+  } catch {
+    report(texts.json);
+    card.querySelector("[name=data]").focus();
+    return;
+  }
+  if (await play([...replies, given])) part("questions").querySelector("button")?.focus({ preventScroll: true });
+}
+
+async function draw(active) {
+  const number = ++drawn;
+  const answer = await fetch(`${texts.address}/active.svg?steps=${encodeURIComponent(JSON.stringify(active))}`).catch(() => null);
+  if (!answer?.ok || number !== drawn) return;
+  const text = await answer.text();
+  const fresh = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  part("chart").src = fresh;
+  await part("chart").decode().catch(() => {});
+  URL.revokeObjectURL(chart);
+  chart = fresh;
+  centre(text);
+}
+
+// Moves the first active step into the middle of the view.
+function centre(text) {
+  const size = /<svg [^>]*?width="(\d+)"/.exec(text);
+  const found = /<rect class="[^"]*\bactive\b[^"]*" x="([\d.]+)" y="([\d.]+)"/.exec(text);
+  if (!size || !found) return;
+  const paper = part("chart").parentElement;
+  const scale = part("chart").clientWidth / Number(size[1]);
+  paper.scrollTo({
+    left: Number(found[1]) * scale - paper.clientWidth / 2,
+    top: Number(found[2]) * scale - paper.clientHeight / 2,
+    behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+  });
+}
+
+async function keep(event) {
+  event.preventDefault();
+  const test = { id: event.target.elements.id.value.trim(), work_master: texts.master, end: trial.end, steps: trial.steps };
+  if (trial.verdict) test.verdict = trial.verdict;
+  if (Object.keys(trial.script).length) test.script = trial.script;
+  const found = await request("/api/v1/recipe-tests", test);
+  if (!found) return;
+  event.target.reset();
+  part("keep").open = false;
+  showTests(found.tests);
+  await runTests();
+}
+
+function showTests(tests) {
+  part("no-tests").hidden = tests.length > 0;
+  part("tests").replaceChildren(
+    ...tests.map((test) => {
+      const text = item("span", { className: "detail", textContent: test.id });
+      const drop = item("button", { type: "button", textContent: part("tests").dataset.drop });
+      drop.dataset.drop = test.id;
+      const row = item("li", {}, sign("–"), text, drop);
+      row.dataset.test = test.id;
+      return row;
+    }),
+  );
+}
+
+function sign(text) {
+  const made = item("span", { className: "sign-of", textContent: text });
+  made.setAttribute("aria-hidden", "true");
+  return made;
+}
+
+async function runTests() {
+  part("run-tests").disabled = true;
+  part("run-tests").setAttribute("aria-busy", "true");
+  const found = await request(`${texts.address}/tests`);
+  part("run-tests").disabled = false;
+  part("run-tests").removeAttribute("aria-busy");
+  if (!found) return;
+  for (const result of found.results) {
+    const row = [...part("tests").children].find((candidate) => candidate.dataset.test === result.id);
+    if (!row) continue;
+    const passed = !result.reasons.length;
+    row.className = passed ? "yes" : "no";
+    row.querySelector(".sign-of").textContent = passed ? "✓" : "✗";
+    row.querySelector(".detail").replaceChildren(
+      `${result.id}: ${passed ? texts.passed : texts.failed}`,
+      ...result.reasons.flatMap((reason) => [item("br", {}), item("small", { textContent: reason })]),
+    );
+  }
+  const failed = found.results.filter((result) => result.reasons.length).length;
+  const said = part("tests-said");
+  said.hidden = false;
+  said.className = `banner ${!found.results.length ? "warn" : failed ? "bad" : "good"}`;
+  said.textContent = !found.results.length ? texts.none : failed ? texts.bad.replace("{failed}", failed).replace("{all}", found.results.length) : texts.good.replace("{all}", found.results.length);
+}
+
+async function dropTest(id) {
+  if (!(await request("/api/v1/recipe-tests/delete", { id }))) return;
+  const row = [...part("tests").children].find((candidate) => candidate.dataset.test === id);
+  row?.remove();
+  part("no-tests").hidden = part("tests").children.length > 0;
+}
+
+part("earlier").addEventListener("click", () => go(position - 1));
+part("later").addEventListener("click", () => go(position + 1));
+part("undo").addEventListener("click", () => play(replies.slice(0, -1)));
+part("restart").addEventListener("click", () => play([]));
+part("test-form").addEventListener("submit", keep);
+part("run-tests").addEventListener("click", runTests);
+part("tests").addEventListener("click", ({ target }) => target.dataset.drop !== undefined && target.closest("button") && dropTest(target.dataset.drop));
+play([]);

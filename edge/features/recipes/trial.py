@@ -1,0 +1,266 @@
+"""Tries a recipe by hand in virtual time: up to the first command or event that nobody has decided on yet.
+
+The decisions make a script of `edge simulate`: all that happens before the first open question is settled by them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from edge.app.features import simulation
+from edge.foundation.errors import EdgeError, Refused
+from edge.foundation.text import Text
+from edge.model.recipe import Action, Interaction, Recipe
+
+_MOST_FRAMES: Final = 2000
+_MOST_REPLIES: Final = 500
+_LATE_S: Final = 1.0
+"""How long after its time limit an answer comes late."""
+
+Kind: TypeAlias = Literal["command", "event"]
+Result: TypeAlias = Literal["ok", "failed", "late", "unknown", "none"]
+_Seconds = Annotated[float, Meta(ge=0, le=1_000_000)]
+_Id = Annotated[str, Meta(min_length=1, max_length=255)]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What a trial does not know: the answer to a command, or whether an event comes.
+
+    `nth` counts the commands of a type, and the times that a step has waited for an event, from 1. `at` is in seconds
+    after the start; `timeout_seconds` is 0 without a limit.
+    """
+
+    kind: Kind
+    type_id: str
+    nth: int
+    action: str
+    step: str
+    at: float
+    attempt: int = 1
+    timeout_seconds: float = 0
+
+
+class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The decision about a question, which it names by `kind`, `type_id` and `nth`, and at an event by `step`.
+
+    `after` is in seconds after `at`. A `late` answer is an ok one second after the time limit. An event has the result
+    `ok`, or `none` when it does not come.
+    """
+
+    kind: Kind
+    type_id: _Id
+    nth: Annotated[int, Meta(ge=1)]
+    result: Result
+    step: Annotated[str, Meta(max_length=255)] = ""
+    action: Annotated[str, Meta(max_length=255)] = ""
+    at: _Seconds = 0
+    after: _Seconds = 1
+    timeout_seconds: _Seconds = 0
+    data: Any = None
+    error: Annotated[str, Meta(max_length=1000)] = ""
+
+
+Replies: TypeAlias = Annotated[tuple[Reply, ...], Meta(max_length=_MOST_REPLIES)]
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """One event of a trial, `at` seconds after its start, and the steps that are active after it.
+
+    `kind` is `step`, `command`, `answer` or `event`.
+    """
+
+    at: float
+    kind: str
+    text: str
+    active: tuple[str, ...]
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """What happened so far; `questions` are open, without them the trial is over and has an `end`.
+
+    `end` is `running` where the job waits, `waiting` says for what. `script` and `steps` make a test of the recipe.
+    """
+
+    frames: tuple[Frame, ...]
+    questions: tuple[Question, ...]
+    end: str
+    verdict: str
+    error: str
+    seconds: float | None
+    waiting: tuple[str, ...]
+    script: Mapping[str, Any]
+    steps: tuple[str, ...]
+    truncated: bool
+
+
+def tried(recipe: Recipe, data: object, replies: Sequence[Reply], language: str) -> Trial:
+    """Return what happens in a recipe (also as decoded JSON) with some decisions. Raises Refused."""
+    if (simulate := simulation()) is None:
+        raise Refused("no_simulator", "this program cannot simulate recipes", "Install it with the simulator.")
+    script = _script(replies)
+    try:
+        trace = simulate(data, {"default": {"result": "none"}, **script})
+    except EdgeError as error:
+        raise Refused("invalid_script", error.text, "Undo the last answer.") from error
+    if trace["final"] == "rejected_at_load":
+        raise Refused("recipe", trace["error"], "Correct the draft first.")
+    open_questions = sorted(_open(recipe, trace, replies), key=lambda question: question.at)
+    until = open_questions[0].at if open_questions else float("inf")
+    questions = tuple(question for question in open_questions if question.at == until)
+    frames = list(_frames(trace, replies, until, language))
+    is_over = not questions
+    return Trial(
+        frames=tuple(frames[:_MOST_FRAMES]),
+        questions=questions,
+        end=trace["final"] if is_over else "",
+        verdict=", ".join(dict.fromkeys(trace["verdict_by_job"].values())) if is_over else "",
+        error=(trace["error"] or "") if is_over else "",
+        seconds=trace["end"] if is_over else None,
+        waiting=tuple(f"{item['step']}: {text}" for item in trace["waiting"] for text in item["waits_for"])
+        if is_over
+        else (),
+        script=script,
+        steps=tuple(item["step"] for item in trace["steps"] if item["active"] and item["t"] <= until),
+        truncated=len(frames) > _MOST_FRAMES,
+    )
+
+
+def _script(replies: Sequence[Reply]) -> dict[str, Any]:
+    """Return the script that makes the decisions; what it leaves out is ok, as in each script."""
+    equipment, timeline = [], []
+    for reply in replies:
+        given = {"data": reply.data} if reply.data is not None else {}
+        if reply.kind == "command":
+            failed = {"error": reply.error} if reply.error and reply.result in {"failed", "unknown"} else {}
+            result = "ok" if reply.result == "late" else reply.result
+            rule = {"type_id": reply.type_id, "nth": reply.nth, "result": result, "after": _after(reply)}
+            equipment.append(rule | given | failed)
+        elif reply.result != "none":
+            timeline.append({"at": reply.at + reply.after, "event": {"type_id": reply.type_id, **given}})
+    script = {"equipment": equipment, "timeline": sorted(timeline, key=lambda entry: entry["at"])}
+    return {name: entries for name, entries in script.items() if entries}
+
+
+def _after(reply: Reply) -> float:
+    return reply.timeout_seconds + _LATE_S if reply.result == "late" else reply.after
+
+
+def _key(of: Question | Reply) -> tuple[str, str, str, int]:
+    return of.kind, of.type_id, of.step if of.kind == "event" else "", of.nth
+
+
+def _open(recipe: Recipe, trace: Mapping[str, Any], replies: Sequence[Reply]) -> Iterator[Question]:
+    """Yield the questions of a trace that have no decision."""
+    decided = {_key(reply) for reply in replies}
+    by_name: dict[str, list[Action]] = {}
+    for action in recipe.actions:
+        by_name.setdefault(action.name, []).append(action)
+    for nth, command in _commands(trace):
+        actions = by_name.get(command["action"], [])
+        question = Question(
+            kind="command",
+            type_id=command["type_id"],
+            nth=nth,
+            action=command["action"],
+            step=actions[0].step if len(actions) == 1 else "",
+            at=command["t"],
+            attempt=command["attempt"],
+            timeout_seconds=max((action.timeout_seconds for action in actions), default=0),
+        )
+        if _key(question) not in decided:
+            yield question
+    yield from (question for question in _waits(recipe, trace) if _key(question) not in decided)
+
+
+def _commands(trace: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the commands that are answered, each with its number among those of its type."""
+    received = Counter[str]()
+    for command in trace["commands"]:
+        if command["phase"] != "stop":
+            received[command["type_id"]] += 1
+            yield received[command["type_id"]], command
+
+
+def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[Question]:
+    """Yield each wait for an event: a step that begins with such an action, and is not left at the same instant."""
+    events: dict[str, list[Action]] = {}
+    for action in recipe.actions:
+        if action.interaction is Interaction.PULL_EVENT:
+            events.setdefault(action.step, []).append(action)
+    times = Counter[str]()
+    changes: Sequence[Mapping[str, Any]] = trace["steps"]
+    left = {(item["step"], item["t"]) for item in changes if not item["active"]}
+    for item in changes:
+        step, at = item["step"], item["t"]
+        if item["active"] and step in events:
+            times[step] += 1
+            for action in () if (step, at) in left else events[step]:
+                yield Question(
+                    kind="event",
+                    type_id=action.type_id,
+                    nth=times[step],
+                    action=action.name,
+                    step=step,
+                    at=at,
+                    timeout_seconds=action.timeout_seconds,
+                )
+
+
+_Event: TypeAlias = tuple[float, int, str, Text, tuple[str, bool] | None]
+"""An instant, the rank within it, the kind, the text, and the step that changes."""
+
+
+def _frames(trace: Mapping[str, Any], replies: Sequence[Reply], until: float, language: str) -> Iterator[Frame]:
+    active: dict[str, None] = {}
+    for at, _, kind, text, change in sorted(_events(trace, replies), key=lambda event: event[:2]):
+        if at > until:
+            return
+        if change is not None:
+            step, begins = change
+            active.pop(step, None)
+            active |= {step: None} if begins else {}
+        yield Frame(at=at, kind=kind, text=text.in_language(language), active=tuple(active))
+
+
+def _events(trace: Mapping[str, Any], replies: Sequence[Reply]) -> Iterator[_Event]:
+    ends = trace["end"]
+    rules = {(reply.type_id, reply.nth): reply for reply in replies if reply.kind == "command"}
+    for nth, command in _commands(trace):
+        reply = rules.get((command["type_id"], nth))
+        if reply is not None and reply.result != "none":
+            at = command["t"] + _after(reply)
+            if ends is None or at <= ends:
+                yield at, 0, "answer", _answer_text(command["action"], reply.result), None
+    for reply in replies:
+        if reply.kind == "event" and reply.result != "none":
+            yield reply.at + reply.after, 0, "event", Text.of("event {type}", type=reply.type_id), None
+    for item in trace["steps"]:
+        text = Text.of("step {step} begins", step=item["step"])
+        if not item["active"]:
+            text = Text.of("step {step} is left", step=item["step"])
+        yield item["t"], 1, "step", text, (item["step"], item["active"])
+    for command in trace["commands"]:
+        yield command["t"], 2, "command", _COMMANDS[command["phase"]](command), None
+
+
+def _answer_text(action: str, result: Result) -> Text:
+    match result:
+        case "failed":
+            return Text.of("{action} has failed", action=action)
+        case "late":
+            return Text.of("{action} answers too late", action=action)
+        case "unknown":
+            return Text.of("the outcome of {action} is unknown", action=action)
+        case _:
+            return Text.of("{action} is done", action=action)
+
+
+_COMMANDS: Final = {
+    "start": lambda command: Text.of(
+        "{action} is commanded, attempt {attempt}", action=command["action"], attempt=command["attempt"]
+    ),
+    "stop": lambda command: Text.of("{action} is stopped", action=command["action"]),
+    "reset": lambda command: Text.of("{action} is reset", action=command["action"]),
+}

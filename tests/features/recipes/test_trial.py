@@ -1,0 +1,145 @@
+"""A recipe is tried by hand in virtual time: up to each question, and the answers make a script with the same end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from edge.features.recipes.recipe_tests import RecipeTest, run_test
+from edge.features.recipes.trial import Question, Reply, Trial, tried
+from edge.foundation.errors import Refused
+from edge.model.recipe import parse_recipe
+from tests.sfc.recipes import action, chain, recipe, transition
+
+BAD = "actions.tighten.failed or actions.tighten.timed_out"
+RETRY = recipe(
+    "Tighten Check Rework Done",
+    [
+        transition("Tighten", "Check", "actions.tighten.done", priority=1),
+        transition("Tighten", "Tighten", f"({BAD}) and actions.tighten.attempts < 3", priority=2),
+        transition("Tighten", "Rework", BAD, priority=3),
+        transition("Check", "Done", "actions.check.result.ok", priority=1),
+        transition("Check", "Rework", "always", priority=2),
+    ],
+    [
+        action("tighten", "Tighten", type_id="tighten.v1", timeout_seconds=30),
+        action("check", "Check", type_id="check.v1", interaction="pull_event", timeout_seconds=20),
+    ],
+)
+
+
+def trial(data: dict[str, Any], replies: Sequence[Reply] = (), language: str = "en") -> Trial:
+    parsed, faults = parse_recipe(data)
+    assert parsed is not None
+    assert not faults
+    return tried(parsed, data, replies, language)
+
+
+def answered(question: Question, result: str, **members: Any) -> Reply:
+    """Return the decision about a question."""
+    return Reply(
+        kind=question.kind,
+        type_id=question.type_id,
+        nth=question.nth,
+        step=question.step,
+        action=question.action,
+        at=question.at,
+        timeout_seconds=question.timeout_seconds,
+        result=result,  # type: ignore[arg-type]
+        **members,
+    )
+
+
+def play(data: dict[str, Any], *answers: tuple[str, dict[str, Any]]) -> tuple[Trial, tuple[Reply, ...]]:
+    """Answer the first question again and again; return the last trial, and its decisions."""
+    replies: tuple[Reply, ...] = ()
+    state = trial(data)
+    for result, members in answers:
+        replies = (*replies, answered(state.questions[0], result, **members))
+        state = trial(data, replies)
+    return state, replies
+
+
+def test_trial_stops_at_the_first_command() -> None:
+    state = trial(RETRY)
+    assert [(item.kind, item.action, item.nth, item.at) for item in state.questions] == [("command", "tighten", 1, 0)]
+    assert [frame.text for frame in state.frames] == ["step Tighten begins", "tighten is commanded, attempt 1"]
+    assert (state.frames[-1].active, state.end) == (("Tighten",), "")
+
+
+def test_answers_lead_to_the_end_and_make_a_test() -> None:
+    state, _ = play(
+        RETRY,
+        ("failed", {"error": "slipped"}),
+        ("ok", {"after": 4}),
+        ("ok", {"after": 2, "data": {"ok": True}}),
+    )
+    assert (state.questions, state.end, state.seconds) == ((), "completed", 7)
+    assert state.steps == ("Tighten", "Tighten", "Check", "Done")
+    texts = [frame.text for frame in state.frames]
+    assert texts.index("tighten has failed") < texts.index("tighten is commanded, attempt 2")
+    assert "event check.v1" in texts
+    test = RecipeTest(id="t", work_master="WM", script=dict(state.script), end="completed", steps=state.steps)
+    assert run_test(test, RETRY, "en").reasons == ()
+
+
+def test_third_failure_leads_to_rework() -> None:
+    state, _ = play(RETRY, *[("failed", {})] * 3)
+    assert (state.end, state.steps[-1]) == ("completed", "Rework")
+
+
+def test_answer_after_the_time_limit_is_late() -> None:
+    state, _ = play(RETRY, ("late", {"after": 1}))
+    (question,) = state.questions
+    assert (question.attempt, question.at) == (2, 30)
+    state, _ = play(RETRY, ("late", {}), ("ok", {"after": 5}), ("ok", {"data": {"ok": True}}))
+    assert any(frame.text == "tighten answers too late" and frame.at == 31 for frame in state.frames)
+
+
+def test_event_that_never_comes_runs_into_its_limit() -> None:
+    state, _ = play(RETRY, ("ok", {}), ("none", {}))
+    assert (state.end, state.seconds) == ("failed", 21)
+    assert "check" in state.error
+
+
+def test_command_without_an_answer_and_limit_waits() -> None:
+    endless = chain("A B", action("a", "A", type_id="a.v1", timeout_seconds=0))
+    state, _ = play(endless, ("none", {}))
+    assert (state.end, state.seconds) == ("running", None)
+    assert state.waiting[0].startswith("A: ")
+
+
+def test_unknown_outcome_waits_for_a_person() -> None:
+    state, _ = play(RETRY, ("unknown", {}))
+    assert state.end == "running"
+    assert any("tighten" in text for text in state.waiting)
+
+
+def test_parallel_steps_ask_together() -> None:
+    both = recipe(
+        "S A B E",
+        [transition("S", "P", "always"), transition("P", "E", "always")],
+        [action("a", "A", type_id="a.v1"), action("b", "B", type_id="a.v1")],
+        {"name": "P", "type": "simultaneous", "branches": [["A"], ["B"]]},
+    )
+    state = trial(both)
+    assert [(item.action, item.nth) for item in state.questions] == [("a", 1), ("b", 2)]
+    replies = (answered(state.questions[1], "ok", after=1),)
+    state = trial(both, replies)
+    assert [item.action for item in state.questions] == ["a"]
+    state = trial(both, (*replies, answered(state.questions[0], "ok", after=3)))
+    assert (state.end, state.seconds) == ("completed", 3)
+
+
+def test_texts_of_a_trial_are_in_the_language_of_the_reader() -> None:
+    assert trial(RETRY, language="de").frames[0].text == "Schritt Tighten beginnt"
+
+
+def test_recipe_that_cannot_run_and_wrong_decisions_are_refused() -> None:
+    broken = recipe("A B", [transition("A", "B", "actions.none.done")])
+    with pytest.raises(Refused, match="none"):
+        trial(broken)
+    question = trial(RETRY).questions[0]
+    with pytest.raises(Refused, match="times must be seconds"):
+        trial(RETRY, [replace(answered(question, "ok"), after=-1)])
