@@ -116,6 +116,20 @@ class ChartTarget(Struct, frozen=True):
     target: str = ""
 
 
+class ChangeMark(StrEnum):
+    """What became of an element between two recipes."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+    @property
+    def sign(self) -> str:
+        """The sign that says the same as its colour."""
+        return _CHANGE_SIGNS[self]
+
+
+_CHANGE_SIGNS: Final = {ChangeMark.ADDED: "+", ChangeMark.REMOVED: "−", ChangeMark.CHANGED: "~"}
 Shape: TypeAlias = Line | Frame | Label | Arrow | ChartTarget
 
 

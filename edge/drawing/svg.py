@@ -1,12 +1,13 @@
 """Draws a chart as an SVG picture."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
 from edge.drawing.shapes import (
     Arrow,
+    ChangeMark,
     ChartTarget,
     Drawing,
     Frame,
@@ -16,6 +17,7 @@ from edge.drawing.shapes import (
     Shape,
     ShapeRole,
     Stroke,
+    TargetKind,
     clean,
     columns,
 )
@@ -54,6 +56,22 @@ rect.stopped { fill: #ede9fe }
 """
 _EDITOR_STYLE: Final = f"{_STYLE}rect.target {{ fill: none; stroke: none }}\n"
 
+_CHANGES_STYLE: Final = (
+    _STYLE
+    + """
+.change rect { fill-opacity: .16; stroke-width: 3 }
+.change text { fill: #fff; font-weight: bold; font-size: 15px }
+.added rect { fill: #16a34a; stroke: #15803d }
+.added circle { fill: #15803d }
+.removed rect { fill: #dc2626; stroke: #b91c1c; stroke-dasharray: 6 4 }
+.removed circle { fill: #b91c1c }
+.changed rect { fill: #d97706; stroke: #b45309 }
+.changed circle { fill: #b45309 }
+"""
+)
+_BADGE: Final = 9
+"""The radius of a sign at the corner of an element, in pixels."""
+
 
 def chart_svg(drawing: Drawing) -> str:
     """Return an SVG document. Every text of the recipe is escaped and holds only characters that print."""
@@ -67,6 +85,30 @@ def editor_svg(drawing: Drawing) -> str:
     """
     targets = [_target(number, shape) for number, shape in enumerate(drawing.shapes) if isinstance(shape, ChartTarget)]
     return _document(drawing, "group", _EDITOR_STYLE, targets)
+
+
+def changes_svg(drawing: Drawing, changes: Mapping[tuple[TargetKind, str], ChangeMark]) -> str:
+    """Return an SVG document with marks at elements, named by kind and key, see `ChartTarget`: a colour and a sign each."""
+    found = ((shape, _change_of(shape, changes)) for shape in drawing.shapes if isinstance(shape, ChartTarget))
+    marks = [_marked(target, change) for target, change in found if change is not None]
+    return _document(drawing, "img", _CHANGES_STYLE, marks)
+
+
+def _change_of(target: ChartTarget, changes: Mapping[tuple[TargetKind, str], ChangeMark]) -> ChangeMark | None:
+    """Return the change of an element; of transitions that are drawn as one the first that has one."""
+    keys = target.key.split(",") if target.kind is TargetKind.TRANSITION else [target.key]
+    return next((change for key in keys if (change := changes.get((target.kind, key)))), None)
+
+
+def _marked(target: ChartTarget, change: ChangeMark) -> str:
+    x, y = _centre(target.x, target.y)
+    width, height = (target.width - 1) * _CELL, (target.height - 1) * _ROW
+    return (
+        f'<g class="change {change}"><title>{change.sign} {escape(clean(target.label))}</title>'
+        f'<rect class="mark" x="{x:g}" y="{y:g}" width="{width}" height="{height}"/>'
+        f'<circle cx="{x:g}" cy="{y:g}" r="{_BADGE}"/>'
+        f'<text x="{x:g}" y="{y + 5:g}" text-anchor="middle">{change.sign}</text></g>'
+    )
 
 
 def _document(drawing: Drawing, role: str, style: str, targets: Sequence[str]) -> str:

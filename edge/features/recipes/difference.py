@@ -72,6 +72,11 @@ def _named(elements: Sequence[Step | Branch | Transition | Action]) -> dict[str,
     return named
 
 
+def names_of(elements: Sequence[Step | Branch | Transition | Action]) -> list[str]:
+    """Return the names of elements in differences, in their order."""
+    return list(_named(elements))
+
+
 def _identity(element: Step | Branch | Transition | Action) -> str:
     match element:
         case Transition(source=source, target=target):

@@ -12,6 +12,7 @@ from edge.app.features import settings_kinds
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PagePart, PageServices, Svg
 from edge.features.recipes import api_models as models
 from edge.features.recipes.api_models import public_draft, public_revision
+from edge.features.recipes.compare_page import COMPARE_OPERATIONS, COMPARE_PAGES
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.editor_page import EDITOR_OPERATIONS, EDITOR_PAGES
@@ -437,8 +438,9 @@ PAGE: Final = PagePart(
         *EDITOR_OPERATIONS,
         *RELEASE_OPERATIONS,
         *TRIAL_OPERATIONS,
+        *COMPARE_OPERATIONS,
     ),
-    pages={**EDITOR_PAGES, **RELEASE_PAGES, **TRIAL_PAGES},
+    pages={**EDITOR_PAGES, **RELEASE_PAGES, **TRIAL_PAGES, **COMPARE_PAGES},
     templates=Path(__file__).parent / "templates",
     static=Path(__file__).parent / "static",
     manual=dict.fromkeys(EDITOR_PAGES, "how-to/edit-a-recipe"),

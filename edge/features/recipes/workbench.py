@@ -23,6 +23,7 @@ from edge.drawing.draft_chart import draft_drawing, draft_svg
 from edge.drawing.svg import editor_svg
 from edge.features.recipes.changes import Change
 from edge.features.recipes.check import check_net
+from edge.features.recipes.comparison import comparison_svg
 from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.features.recipes.edits import EditRefused, edit
 from edge.features.recipes.finding import ElementType
@@ -40,6 +41,7 @@ from edge.features.recipes.workbench_requests import (
     DraftCheck,
     DraftView,
     DrawActive,
+    DrawComparison,
     DrawnChart,
     EditText,
     EncodedAnswer,
@@ -261,6 +263,8 @@ def answer(request: Request) -> Struct:
             return tried(_recipe_of(text), read_json_text(text.encode()), replies, language)
         case DrawActive(text=text, active=active):
             return DrawnChart(draft_svg(_recipe_of(text), (), active))
+        case DrawComparison(old=old, new=new, language=language):
+            return DrawnChart(comparison_svg(_recipe_of(old), _recipe_of(new), language))
         case ReplayJob(text=text, job_id=job_id, documents=documents, language=language):
             return replayed_job(job_id, documents, _net_of(text), language)
         case EvaluateCondition(condition=condition, step=step, job_id=job_id, documents=documents):

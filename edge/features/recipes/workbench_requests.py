@@ -145,6 +145,14 @@ class DrawActive(Struct, frozen=True, tag="draw"):
     active: tuple[str, ...]
 
 
+class DrawComparison(Struct, frozen=True, tag="draw_comparison"):
+    """Draw two texts as one chart."""
+
+    old: str
+    new: str
+    language: str = ENGLISH
+
+
 class DrawnChart(Struct, frozen=True):
     """A chart as SVG, empty where it cannot be drawn."""
 
@@ -181,7 +189,16 @@ class OfferNames(Struct, frozen=True, tag="names"):
 PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
 """What concerns past jobs: it may take long, and edits do not wait for it."""
 Request: TypeAlias = (
-    ViewText | EditText | CheckText | CompareTexts | RunTests | ExportText | TryText | DrawActive | PastRequest
+    ViewText
+    | EditText
+    | CheckText
+    | CompareTexts
+    | RunTests
+    | ExportText
+    | TryText
+    | DrawActive
+    | DrawComparison
+    | PastRequest
 )
 
 

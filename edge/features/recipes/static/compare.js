@@ -1,0 +1,88 @@
+// Replays past jobs with a draft or a revision, part by part, and shows the first decision of each that differs.
+
+const view = document.getElementById("past");
+const part = (id) => document.getElementById(id);
+const texts = view.dataset;
+const notice = part("notice");
+const MOST_SHOWN = 50;
+let stopped = false;
+
+function item(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+function row(job) {
+  const { first } = job;
+  const link = item("a", { href: `/job?id=${encodeURIComponent(job.job_order_id)}`, textContent: job.job_order_id });
+  const text = item(
+    "span",
+    { className: "detail" },
+    item("strong", { textContent: texts.decision.replace("{number}", first.number).replace("{signal}", first.signal) }),
+    item("br", {}),
+    texts.then.replace("{changes}", first.then),
+    item("br", {}),
+    texts.now.replace("{changes}", first.now),
+  );
+  return item("li", { className: "changed" }, item("b", { textContent: "~", ariaHidden: "true" }), link, text);
+}
+
+async function portion(offset) {
+  const answer = await fetch(`${texts.replay}?offset=${offset}`).catch(() => null);
+  if (!answer) return { problem: part("offline").textContent };
+  const found = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
+  return answer.ok ? found : { problem: `${found.reason} ${found.advice}` };
+}
+
+function show(sums) {
+  const said = part("replayed");
+  said.hidden = false;
+  said.className = `banner ${!sums.total ? "warn" : sums.different ? "warn" : "good"}`;
+  const counts = texts.said.replace("{same}", sums.same).replace("{different}", sums.different).replace("{total}", sums.total);
+  said.textContent = sums.total ? counts : texts.none;
+  part("others").hidden = !sums.different;
+  const missing = part("not-replayed");
+  missing.hidden = !sums.not_replayed;
+  missing.querySelector("summary").textContent = texts.not.replace("{number}", sums.not_replayed);
+}
+
+function add(found, sums) {
+  for (const name of ["same", "different", "not_replayed"]) sums[name] += found[name];
+  sums.total = found.total;
+  for (const job of found.jobs) {
+    if (job.reason) part("not-replayed").querySelector("ul").append(item("li", { textContent: `${job.job_order_id}: ${job.reason}` }));
+    else if (job.first && part("others").children.length < MOST_SHOWN) part("others").append(row(job));
+  }
+}
+
+async function replay() {
+  notice.hidden = true;
+  stopped = false;
+  part("replay").disabled = true;
+  part("stop").hidden = part("progress").hidden = false;
+  part("progress").removeAttribute("value");
+  part("replayed").hidden = true;
+  part("others").replaceChildren();
+  part("not-replayed").querySelector("ul").replaceChildren();
+  const sums = { same: 0, different: 0, not_replayed: 0, total: 0 };
+  let next = 0;
+  while (next !== null && !stopped) {
+    const found = await portion(next);
+    if (found.problem) {
+      notice.textContent = found.problem;
+      notice.hidden = false;
+      break;
+    }
+    add(found, sums);
+    next = found.next;
+    part("progress").max = Math.max(1, found.total);
+    part("progress").value = next ?? found.total;
+    show(sums);
+  }
+  part("replay").disabled = false;
+  part("stop").hidden = part("progress").hidden = true;
+}
+
+part("replay").addEventListener("click", replay);
+part("stop").addEventListener("click", () => (stopped = true));
