@@ -88,7 +88,7 @@ def editor_svg(drawing: Drawing) -> str:
 
 
 def changes_svg(drawing: Drawing, changes: Mapping[tuple[TargetKind, str], ChangeMark]) -> str:
-    """Return an SVG document with marks at elements, named by kind and key, see `ChartTarget`: a colour and a sign each."""
+    """Return an SVG document with marks at elements, each a colour and a sign; see `ChartTarget` for their names."""
     found = ((shape, _change_of(shape, changes)) for shape in drawing.shapes if isinstance(shape, ChartTarget))
     marks = [_marked(target, change) for target, change in found if change is not None]
     return _document(drawing, "img", _CHANGES_STYLE, marks)

@@ -9,7 +9,7 @@ from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.recipe_tests import RecipeTest
 from edge.features.recipes.revisions import RevisionLine
-from edge.features.recipes.trial import Replies
+from edge.features.recipes.trial import TrialReplies
 from edge.features.recipes.workbench_requests import RecipeProblem
 from edge.model.instant import rfc3339
 
@@ -149,7 +149,7 @@ class ConditionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class TrialBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decisions of a trial, in their order."""
 
-    replies: Replies = ()
+    replies: TrialReplies = ()
 
 
 class ReleaseResult(Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ def comparison_svg(old: Recipe, new: Recipe, language: str) -> str:
     try:
         if svg := _drawn(united, new, changes, language):
             return svg
-    except Exception:  # noqa: BLE001 - nobody wrote the united recipe: it may jump into a path that is new around a step
+    except Exception:  # noqa: BLE001 - the united recipe has no author: it may jump into a path
         return _drawn(new, new, changes, language)
     return _drawn(new, new, changes, language)
 

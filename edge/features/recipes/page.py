@@ -443,7 +443,13 @@ PAGE: Final = PagePart(
     pages={**EDITOR_PAGES, **RELEASE_PAGES, **TRIAL_PAGES, **COMPARE_PAGES},
     templates=Path(__file__).parent / "templates",
     static=Path(__file__).parent / "static",
-    manual=dict.fromkeys(EDITOR_PAGES, "how-to/edit-a-recipe"),
     additions=RELEASE_ADDITIONS,
+    manual=dict.fromkeys(EDITOR_PAGES, "how-to/edit-a-recipe")
+    | {
+        "/recipe-try": "how-to/test-a-recipe#by-hand-on-the-station-page",
+        "/recipe-compare": "how-to/release-a-recipe#on-the-station-page",
+        "/recipe-release": "how-to/release-a-recipe#on-the-station-page",
+        "/recipe-history": "how-to/release-a-recipe#look-at-the-history",
+    },
 )
 """The operations about revisions and drafts."""

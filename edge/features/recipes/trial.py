@@ -1,4 +1,4 @@
-"""Tries a recipe by hand in virtual time: up to the first command or event that nobody has decided on yet.
+"""Tries a recipe by hand in virtual time: up to the first command or event without a decision.
 
 The decisions make a script of `edge simulate`: all that happens before the first open question is settled by them.
 """
@@ -25,7 +25,7 @@ _Seconds = Annotated[float, Meta(ge=0, le=1_000_000)]
 _Id = Annotated[str, Meta(min_length=1, max_length=255)]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class TrialQuestion(Struct, frozen=True, kw_only=True):
     """What a trial does not know: the answer to a command, or whether an event comes.
 
     `nth` counts the commands of a type, and the times that a step has waited for an event, from 1. `at` is in seconds
@@ -42,7 +42,7 @@ class Question(Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 0
 
 
-class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrialReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decision about a question, which it names by `kind`, `type_id` and `nth`, and at an event by `step`.
 
     `after` is in seconds after `at`. A `late` answer is an ok one second after the time limit. An event has the result
@@ -62,10 +62,10 @@ class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     error: Annotated[str, Meta(max_length=1000)] = ""
 
 
-Replies: TypeAlias = Annotated[tuple[Reply, ...], Meta(max_length=_MOST_REPLIES)]
+TrialReplies: TypeAlias = Annotated[tuple[TrialReply, ...], Meta(max_length=_MOST_REPLIES)]
 
 
-class Frame(Struct, frozen=True, kw_only=True):
+class TrialEvent(Struct, frozen=True, kw_only=True):
     """One event of a trial, `at` seconds after its start, and the steps that are active after it.
 
     `kind` is `step`, `command`, `answer` or `event`.
@@ -83,8 +83,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     `end` is `running` where the job waits, `waiting` says for what. `script` and `steps` make a test of the recipe.
     """
 
-    frames: tuple[Frame, ...]
-    questions: tuple[Question, ...]
+    frames: tuple[TrialEvent, ...]
+    questions: tuple[TrialQuestion, ...]
     end: str
     verdict: str
     error: str
@@ -95,7 +95,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     truncated: bool
 
 
-def tried(recipe: Recipe, data: object, replies: Sequence[Reply], language: str) -> Trial:
+def tried(recipe: Recipe, data: object, replies: Sequence[TrialReply], language: str) -> Trial:
     """Return what happens in a recipe (also as decoded JSON) with some decisions. Raises Refused."""
     if (simulate := simulation()) is None:
         raise Refused("no_simulator", "this program cannot simulate recipes", "Install it with the simulator.")
@@ -127,9 +127,9 @@ def tried(recipe: Recipe, data: object, replies: Sequence[Reply], language: str)
     )
 
 
-def _script(replies: Sequence[Reply]) -> dict[str, Any]:
+def _script(replies: Sequence[TrialReply]) -> dict[str, Any]:
     """Return the script that makes the decisions; what it leaves out is ok, as in each script."""
-    equipment, timeline = [], []
+    equipment, timeline = list[dict[str, Any]](), list[dict[str, Any]]()
     for reply in replies:
         given = {"data": reply.data} if reply.data is not None else {}
         if reply.kind == "command":
@@ -143,15 +143,15 @@ def _script(replies: Sequence[Reply]) -> dict[str, Any]:
     return {name: entries for name, entries in script.items() if entries}
 
 
-def _after(reply: Reply) -> float:
+def _after(reply: TrialReply) -> float:
     return reply.timeout_seconds + _LATE_S if reply.result == "late" else reply.after
 
 
-def _key(of: Question | Reply) -> tuple[str, str, str, int]:
+def _key(of: TrialQuestion | TrialReply) -> tuple[str, str, str, int]:
     return of.kind, of.type_id, of.step if of.kind == "event" else "", of.nth
 
 
-def _open(recipe: Recipe, trace: Mapping[str, Any], replies: Sequence[Reply]) -> Iterator[Question]:
+def _open(recipe: Recipe, trace: Mapping[str, Any], replies: Sequence[TrialReply]) -> Iterator[TrialQuestion]:
     """Yield the questions of a trace that have no decision."""
     decided = {_key(reply) for reply in replies}
     by_name: dict[str, list[Action]] = {}
@@ -159,7 +159,7 @@ def _open(recipe: Recipe, trace: Mapping[str, Any], replies: Sequence[Reply]) ->
         by_name.setdefault(action.name, []).append(action)
     for nth, command in _commands(trace):
         actions = by_name.get(command["action"], [])
-        question = Question(
+        question = TrialQuestion(
             kind="command",
             type_id=command["type_id"],
             nth=nth,
@@ -183,7 +183,7 @@ def _commands(trace: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]
             yield received[command["type_id"]], command
 
 
-def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[Question]:
+def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[TrialQuestion]:
     """Yield each wait for an event: a step that begins with such an action, and is not left at the same instant."""
     events: dict[str, list[Action]] = {}
     for action in recipe.actions:
@@ -197,7 +197,7 @@ def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[Question]:
         if item["active"] and step in events:
             times[step] += 1
             for action in () if (step, at) in left else events[step]:
-                yield Question(
+                yield TrialQuestion(
                     kind="event",
                     type_id=action.type_id,
                     nth=times[step],
@@ -212,7 +212,9 @@ _Event: TypeAlias = tuple[float, int, str, Text, tuple[str, bool] | None]
 """An instant, the rank within it, the kind, the text, and the step that changes."""
 
 
-def _frames(trace: Mapping[str, Any], replies: Sequence[Reply], until: float, language: str) -> Iterator[Frame]:
+def _frames(
+    trace: Mapping[str, Any], replies: Sequence[TrialReply], until: float, language: str
+) -> Iterator[TrialEvent]:
     active: dict[str, None] = {}
     for at, _, kind, text, change in sorted(_events(trace, replies), key=lambda event: event[:2]):
         if at > until:
@@ -221,10 +223,10 @@ def _frames(trace: Mapping[str, Any], replies: Sequence[Reply], until: float, la
             step, begins = change
             active.pop(step, None)
             active |= {step: None} if begins else {}
-        yield Frame(at=at, kind=kind, text=text.in_language(language), active=tuple(active))
+        yield TrialEvent(at=at, kind=kind, text=text.in_language(language), active=tuple(active))
 
 
-def _events(trace: Mapping[str, Any], replies: Sequence[Reply]) -> Iterator[_Event]:
+def _events(trace: Mapping[str, Any], replies: Sequence[TrialReply]) -> Iterator[_Event]:
     ends = trace["end"]
     rules = {(reply.type_id, reply.nth): reply for reply in replies if reply.kind == "command"}
     for nth, command in _commands(trace):

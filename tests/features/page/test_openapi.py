@@ -59,7 +59,8 @@ async def test_answers_have_the_types_of_the_document(browser: Browser) -> None:
             reply = await engineer.get(path.format_map(IN_PATHS))
             missing = {"/flows/{flow}": 409, "/tags/{tag}/trend": 404}
             # The recipe was stored without a revision, and there is no draft.
-            unknown = ("revisions/{revision}", "difference")
+            revision = "revisions/{revision}"
+            unknown = (revision, f"{revision}/tests", f"{revision}/replay", "difference")
             missing |= {f"/recipes/{{scope}}/{{recipe}}/{end}": 404 for end in unknown}
             missing |= {
                 f"/recipe-drafts/{{draft}}{end}": 404

@@ -75,7 +75,7 @@ async def test_draft_that_cannot_be_read_is_named_in_place_of_the_chart(browser:
     assert "difference.svg" not in page
 
 
-async def test_recipe_without_another_revision_says_so(browser: Browser, desk: Desk) -> None:
+async def test_recipe_without_another_revision_is_not_compared(browser: Browser, desk: Desk) -> None:
     engineer = await browser.logged_in("max")
     new = await desk.create(SCOPE, "NEW", ANNA, TEXT)
     assert "no other revision" in (await engineer.get(f"/recipe-compare?draft={new.id}")).text

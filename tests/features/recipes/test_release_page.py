@@ -169,7 +169,7 @@ async def test_faulty_file_of_a_plc_is_kept_as_a_draft_with_its_places(browser: 
     assert all(problem["line"] for problem in begun["problems"])
 
 
-async def test_warnings_of_an_import_are_told_once(browser: Browser) -> None:
+async def test_warnings_of_an_import_are_reported_once(browser: Browser) -> None:
     engineer = await browser.logged_in("max")
     exported = (await engineer.get(f"{REVISION}/1/plcopen.xml")).text
     plain = exported.partition("<addData>")[0] + exported.rpartition("</addData>")[2]

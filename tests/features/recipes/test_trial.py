@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.features.recipes.recipe_tests import RecipeTest, run_test
-from edge.features.recipes.trial import Question, Reply, Trial, tried
+from edge.features.recipes.trial import Trial, TrialQuestion, TrialReply, tried
 from edge.foundation.errors import Refused
 from edge.model.recipe import parse_recipe
 from tests.sfc.recipes import action, chain, recipe, transition
@@ -29,16 +29,16 @@ RETRY = recipe(
 )
 
 
-def trial(data: dict[str, Any], replies: Sequence[Reply] = (), language: str = "en") -> Trial:
+def trial(data: dict[str, Any], replies: Sequence[TrialReply] = (), language: str = "en") -> Trial:
     parsed, faults = parse_recipe(data)
     assert parsed is not None
     assert not faults
     return tried(parsed, data, replies, language)
 
 
-def answered(question: Question, result: str, **members: Any) -> Reply:
+def answered(question: TrialQuestion, result: str, **members: Any) -> TrialReply:
     """Return the decision about a question."""
-    return Reply(
+    return TrialReply(
         kind=question.kind,
         type_id=question.type_id,
         nth=question.nth,
@@ -51,9 +51,9 @@ def answered(question: Question, result: str, **members: Any) -> Reply:
     )
 
 
-def play(data: dict[str, Any], *answers: tuple[str, dict[str, Any]]) -> tuple[Trial, tuple[Reply, ...]]:
+def play(data: dict[str, Any], *answers: tuple[str, dict[str, Any]]) -> tuple[Trial, tuple[TrialReply, ...]]:
     """Answer the first question again and again; return the last trial, and its decisions."""
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[TrialReply, ...] = ()
     state = trial(data)
     for result, members in answers:
         replies = (*replies, answered(state.questions[0], result, **members))

@@ -1,8 +1,10 @@
-// Replays past jobs with a draft or a revision, part by part, and shows the first decision of each that differs.
+// Moves to the first change of a comparison. Replays past jobs with a draft or a revision, part by part, and shows the first decision of each that differs.
 
-const view = document.getElementById("past");
+import { show } from "./view.js";
+
 const part = (id) => document.getElementById(id);
-const texts = view.dataset;
+const view = part("past");
+const texts = view?.dataset;
 const notice = part("notice");
 const MOST_SHOWN = 50;
 let stopped = false;
@@ -35,7 +37,7 @@ async function portion(offset) {
   return answer.ok ? found : { problem: `${found.reason} ${found.advice}` };
 }
 
-function show(sums) {
+function showSums(sums) {
   const said = part("replayed");
   said.hidden = false;
   said.className = `banner ${!sums.total ? "warn" : sums.different ? "warn" : "good"}`;
@@ -78,11 +80,20 @@ async function replay() {
     next = found.next;
     part("progress").max = Math.max(1, found.total);
     part("progress").value = next ?? found.total;
-    show(sums);
+    showSums(sums);
   }
   part("replay").disabled = false;
   part("stop").hidden = part("progress").hidden = true;
 }
 
-part("replay").addEventListener("click", replay);
-part("stop").addEventListener("click", () => (stopped = true));
+// Moves to the first change: the chart may be wider than the view.
+async function look(image) {
+  const answer = await fetch(image.getAttribute("src"));
+  if (answer.ok) await show(image, await answer.text(), /<rect class="mark" x="([\d.]+)" y="([\d.]+)"/);
+}
+
+if (part("compared")) look(part("compared")).catch(() => {});
+if (view) {
+  part("replay").addEventListener("click", replay);
+  part("stop").addEventListener("click", () => (stopped = true));
+}

@@ -1,5 +1,7 @@
 // Tries a recipe by hand: each answer is sent with those before, and the gateway returns what happens up to the next question.
 
+import { show } from "./view.js";
+
 const view = document.getElementById("try");
 const part = (id) => document.getElementById(id);
 const notice = part("notice");
@@ -8,7 +10,6 @@ const ends = JSON.parse(texts.ends);
 let replies = [];
 let trial = null;
 let position = 0;
-let chart = "";
 let drawn = 0;
 
 function report(text) {
@@ -131,27 +132,7 @@ async function draw(active) {
   const number = ++drawn;
   const answer = await fetch(`${texts.address}/active.svg?steps=${encodeURIComponent(JSON.stringify(active))}`).catch(() => null);
   if (!answer?.ok || number !== drawn) return;
-  const text = await answer.text();
-  const fresh = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
-  part("chart").src = fresh;
-  await part("chart").decode().catch(() => {});
-  URL.revokeObjectURL(chart);
-  chart = fresh;
-  centre(text);
-}
-
-// Moves the first active step into the middle of the view.
-function centre(text) {
-  const size = /<svg [^>]*?width="(\d+)"/.exec(text);
-  const found = /<rect class="[^"]*\bactive\b[^"]*" x="([\d.]+)" y="([\d.]+)"/.exec(text);
-  if (!size || !found) return;
-  const paper = part("chart").parentElement;
-  const scale = part("chart").clientWidth / Number(size[1]);
-  paper.scrollTo({
-    left: Number(found[1]) * scale - paper.clientWidth / 2,
-    top: Number(found[2]) * scale - paper.clientHeight / 2,
-    behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
-  });
+  await show(part("chart"), await answer.text(), /<rect class="[^"]*\bactive\b[^"]*" x="([\d.]+)" y="([\d.]+)"/);
 }
 
 async function keep(event) {

@@ -1,0 +1,192 @@
+"""Engineers try, compare, release and roll back recipes in a real browser, while jobs run on their revisions."""
+
+# ruff: noqa: F811 - the arguments are the fixtures of these names
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from edge.access.login import Users
+from edge.features.recipes.changes import InsertAfter, RemoveAction
+from edge.features.recipes.desk import Desk
+from edge.features.recipes.drafts import RecipeDraft
+from edge.features.recipes.release import release_recipe
+from edge.features.recipes.workbench_requests import text_of
+from edge.model.job_state import Cause, JobState
+from edge.station.settings import SettingSource
+from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
+from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.test_pages_in_browser import SMALL, TOO_WIDE, VIOLATIONS, axe  # noqa: F401 - a fixture
+from tests.features.recipes.desks import ANNA, SCOPE, desk_on
+from tests.passwords import PASSWORD
+from tests.sfc.recipes import action, recipe, transition
+from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
+]
+
+AXLE = recipe(
+    "Tighten Done",
+    [transition("Tighten", "Done", "actions.tighten.done")],
+    [action("tighten", "Tighten", type_id=TIGHTEN, timeout_seconds=30)],
+)
+HISTORY = f"/recipe-history?scope={SCOPE}&id=WM"
+QUESTION = "document.querySelector('#questions [data-result={}]')"
+
+
+@pytest.fixture
+def desk(plant: Plant) -> Desk:
+    return desk_on(plant.store)
+
+
+@pytest_asyncio.fixture
+async def browser(plant: Plant, users: Users, desk: Desk) -> AsyncIterator[Browser]:
+    async with serving(services_of(plant, users, ports={"recipes": desk}, most_requests=10_000)) as found:
+        yield found
+
+
+@pytest_asyncio.fixture
+async def screen(browser: Browser) -> AsyncIterator[Chromium]:
+    """A browser of an engineer."""
+    async with chromium() as found:
+        await found.show(1280, 800)
+        await found.log_in(browser.origin, "max", PASSWORD)
+        yield found
+
+
+async def released(screen: Chromium, browser: Browser, draft: RecipeDraft, reason: str) -> None:
+    """Release a draft on its page, by mouse and keyboard."""
+    await screen.go(f"{browser.origin}/recipe-release?draft={draft.id}")
+    await screen.click("form[data-form] input[name=reason]")
+    await screen.type(reason)
+    await screen.click("form[data-form] button")
+    await screen.until(f"location.pathname === '/recipe-history' && document.body.innerText.includes('{reason}')")
+
+
+async def revision_of(plant: Plant, job_id: str) -> int:
+    await plant.until_state(job_id, JobState.RUNNING)
+    return (await plant.job(job_id)).recipe.revision
+
+
+async def test_recipe_is_released_compared_and_rolled_back_while_a_job_runs(
+    browser: Browser, screen: Chromium, plant: Plant, desk: Desk, tool: FakeEquipment
+) -> None:
+    await released(screen, browser, await desk.create(SCOPE, "WM", ANNA, text_of(AXLE)), "the first one")
+    for job_id in ("R1", "R2"):
+        await plant.order(Cause.STORE_AND_START, order(job_id, "WM"))
+        assert await revision_of(plant, job_id) == 1
+    await until_true(lambda: tool.received().count("tighten") == 2)
+    await plant.answer(tool.commands[-2], {"torque": 85})
+    await plant.until_state("R1", JobState.ENDED)
+
+    draft = await desk.create(SCOPE, "WM", ANNA)
+    draft, _ = await desk.edit(draft.id, draft.current, InsertAfter("Tighten", "Verify"), ANNA)
+    await screen.go(f"{browser.origin}/recipe-compare?draft={draft.id}")
+    await screen.until("document.getElementById('compared').naturalWidth > 100")
+    assert "step Verify added" in await screen.run("document.querySelector('.differences .added').innerText")
+    await screen.click("#replay")
+    await screen.until("!document.querySelector('#others').hidden && document.getElementById('progress').hidden")
+    others = await screen.run("document.querySelector('#others').innerText")
+    assert "R1" in others
+    assert "now: tighten completed, leaves Tighten, leaves Verify, enters Verify, enters Done" in others
+
+    await released(screen, browser, draft, "verify each bolt")
+    assert await revision_of(plant, "R2") == 1
+    await plant.order(Cause.STORE_AND_START, order("R3", "WM"))
+    assert await revision_of(plant, "R3") == 2
+    await screen.click(".revisions details summary")
+    await screen.click(".revisions details input[name=reason]")
+    await screen.type("faults of the camera")
+    await screen.press("Enter")
+    await screen.until("document.querySelector('.released .number')?.innerText === '3'")
+    assert "back to 1: faults of the camera" in await screen.run("document.querySelector('.released').innerText")
+    await plant.order(Cause.STORE_AND_START, order("R4", "WM"))
+    assert [await revision_of(plant, job_id) for job_id in ("R2", "R3", "R4")] == [1, 2, 3]
+    assert screen.faults == []
+
+
+async def test_recipe_is_tried_by_touch_and_the_trial_becomes_a_test(
+    browser: Browser, screen: Chromium, desk: Desk
+) -> None:
+    await release_recipe(desk, SCOPE, "WM", AXLE, "first", ANNA, SettingSource.PAGE)
+    await screen.go(f"{browser.origin}/recipe-try?scope={SCOPE}&id=WM")
+    await screen.until(QUESTION.format("ok"))
+    await screen.until("document.getElementById('chart').naturalWidth > 100")
+    await screen.tap("#questions [data-result=failed]")
+    await screen.until("!document.getElementById('over').hidden")
+    assert "failed" in await screen.run("document.getElementById('over').innerText")
+    await screen.tap("#undo")
+    await screen.until(QUESTION.format("ok"))
+    await screen.tap("#questions details summary")
+    await screen.tap("#questions input[name=data]")
+    await screen.type('{"torque": ')
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("!document.getElementById('notice').hidden")
+    await screen.run("document.querySelector('#questions input[name=data]').value = ''")
+    await screen.tap("#questions input[name=data]")
+    await screen.type('{"torque": 85}')
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("!document.getElementById('over').hidden")
+    await screen.tap("#earlier")
+    await screen.until("document.getElementById('over').hidden")
+    await screen.tap("#later")
+    await screen.tap("#keep summary")
+    await screen.tap("#keep input[name=id]")
+    await screen.type("good bolt")
+    await screen.press("Enter")
+    await screen.until("document.querySelector('#tests .yes')")
+    assert "good bolt: passed" in await screen.run("document.querySelector('#tests').innerText")
+    draft = await desk.create(SCOPE, "WM", ANNA)
+    draft, _ = await desk.edit(draft.id, draft.current, RemoveAction(0), ANNA)
+    await screen.go(f"{browser.origin}/recipe-release?draft={draft.id}")
+    assert await screen.run("document.querySelector('form[data-form]') === null")
+    assert screen.faults == []
+
+
+async def test_file_of_a_plc_is_dropped_and_becomes_a_draft(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    await release_recipe(desk, SCOPE, "WM", AXLE, "first", ANNA, SettingSource.PAGE)
+    exported = (await browser.logged_in("max")).get(f"/api/v1/recipes/{SCOPE}/WM/revisions/1/plcopen.xml")
+    text = (await exported).text
+    faulty = text.replace("<SFC>", "<SFC>\n<macroStep localId='99' name='M'/>", 1)
+    for content, is_faulty in ((text, False), (faulty, True)):
+        await screen.go(f"{browser.origin}/recipes")
+        await screen.until("document.getElementById('import')")
+        await screen.run(
+            f"(() => {{ const data = new DataTransfer(); const text = {json.dumps(content)};"
+            " data.items.add(new File([text], 'press.xml'));"
+            " document.getElementById('drop').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true}))"
+            " })()"
+        )
+        await screen.until("document.querySelector('#import [name=work_master]').value === 'press'")
+        await screen.click("#import button.primary")
+        await screen.until("location.pathname === '/recipe-draft'")
+        (draft, *_) = [draft for draft in reversed(await desk.drafts()) if draft.work_master == "press"]
+        assert bool((await desk.view(draft)).problems) is is_faulty
+    await screen.until("document.getElementById('findings').innerText.includes('macro')")
+    assert screen.faults == []
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (800, 480)])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_pages_of_recipes_fit_and_are_accessible(
+    browser: Browser, screen: Chromium, desk: Desk, axe: str, size: tuple[int, int], *, dark: bool
+) -> None:
+    await release_recipe(desk, SCOPE, "WM", AXLE, "first", ANNA, SettingSource.PAGE)
+    await release_recipe(desk, SCOPE, "WM", {**AXLE, "title": "Axle"}, "a title", ANNA, SettingSource.MES)
+    draft = await desk.create(SCOPE, "WM", ANNA)
+    draft, _ = await desk.edit(draft.id, draft.current, InsertAfter("Tighten", "Verify"), ANNA)
+    await screen.show(*size, dark=dark, language="de" if dark else "en")
+    pages = ("/recipe-try", "/recipe-compare", "/recipe-release")
+    for path in (*(f"{page}?draft={draft.id}" for page in pages), HISTORY, "/recipes", f"/recipe?scope={SCOPE}&id=WM"):
+        await screen.go(browser.origin + path)
+        await screen.until("document.images.length === 0 || [...document.images].every((image) => image.complete)")
+        assert not await screen.run(TOO_WIDE), path
+        assert await screen.run(SMALL) == [], path
+        await screen.run(axe)
+        assert await screen.run(VIOLATIONS) == [], path
+    assert screen.faults == []
