@@ -6,7 +6,9 @@ from msgspec.structs import replace
 from edge.config import EquipmentSettings
 from edge.equipment.repetition import StartPolicy, chosen_repetition, count_repeated_start
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.task_group import background_task
 from edge.station.equipment import Command, Repetition
+from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation
 
@@ -42,3 +44,14 @@ def test_repeated_start_is_counted(command: Command, count: int) -> None:
     station = RecordingStation()
     count_repeated_start(station, command)
     assert station.repeated_starts == count
+
+
+async def test_start_that_waits_until_the_end_of_its_gateway_has_not_left(wait_until: WaitUntil) -> None:
+    """The primary changed while it waited for a majority: its outcome was unknown, although nothing was sent."""
+    station = RecordingStation()
+    policy = StartPolicy(station, Repetition.ONCE)
+    assert await policy.claim(WORK)
+    station.unconfirmed = "no majority"
+    async with background_task(policy.permit(WORK), "start"):
+        await wait_until(lambda: station.refused_starts)
+    assert await policy.claim(WORK)
