@@ -105,8 +105,9 @@ outside: setup ## Test the product from outside, with programs of other vendors:
 long: setup ## Run the tests that make test SLOW=1 leaves out because they take long
 	@$(BIN)/python -m pytest --numprocesses 2 -m "long and not system" $(ARGS)
 
-fuzz: setup ## Send 100,000 mutilated calls each over OPC UA and MQTT; try every property with new examples
-	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/opcua/test_server_transport_fuzz.py $(ARGS)
+fuzz: setup ## Send 100,000 mutilated calls and messages each over OPC UA and MQTT; try every property
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/opcua/test_server_transport_fuzz.py \
+		tests/opcua/test_server_transport_fuzz_frames.py $(ARGS)
 	@EDGE_FUZZ=100000 $(BIN)/python -m pytest -m hypothesis $(ARGS)
 
 endure: setup ## Run 20,000 waiting jobs, and let 10,000 run and expire; memory has to stay flat

@@ -27,7 +27,7 @@ from edge.opcua.server_channel import RequestKey, ServerChannel
 from edge.opcua.server_session import ServerSession
 from edge.opcua.services import CALL, PUBLISH, SERVICES, Service, read_calls
 from edge.opcua.subscriptions import PublishRequest
-from edge.opcua.time_slices import Pacer, Turns
+from edge.opcua.time_slices import Account, Turn, Turns
 
 if TYPE_CHECKING:
     from edge.opcua.server_core import ServerCore
@@ -51,20 +51,20 @@ class ResponseSender:
         for chunk in self._channel.chunks(answer, request_id):
             self._transport.write(chunk)
 
-    async def flush(self) -> None:
-        """Write everything that is queued; return when it is written or the connection has ended."""
+    async def flush(self, turns: Turns, account: Account) -> None:
+        """Write everything that is queued as work of an account; return when it is written or the connection ended."""
         if not self._queue and not self._sending.locked():
             return
-        pacer = Pacer()
-        async with self._sending:
+        async with self._sending, turns.work(account) as turn:
             while self._queue:
                 for chunk in self._channel.chunks(*self._queue.popleft()):
-                    await self._writable.wait()
+                    if not self._writable.is_set():
+                        await turn.wait(self._writable.wait())
                     if self._transport.is_closing():
                         self._queue.clear()
                         return
                     self._transport.write(chunk)
-                    await pacer.step()
+                    await turn.step()
 
 
 logger = structlog.get_logger(__name__)
@@ -133,11 +133,11 @@ class RequestProcessor:
             self._check_length(header)
             if header.MessageType == ua.MessageType.SecureOpen:
                 # New keys apply to the next message; waiting messages use the old ones.
-                await self._sender.flush()
+                await self.flush()
                 async with self._turns.work(self._opening):
                     self._open_channel(self.channel.receive(header, body))
                 return True
-            message = self.channel.receive(header, body)
+            message = await self._receive(header, body)
             if isinstance(message, ua.Hello):
                 acknowledge = self._agreed.create_acknowledge_and_set_limits(message)
                 self._transport.write(uatcp_to_binary(ua.MessageType.Acknowledge, acknowledge))
@@ -145,7 +145,7 @@ class RequestProcessor:
                 return False
             elif message is not None:
                 await self._process_message(message.SequenceHeader().RequestId, message.body())
-            await self._sender.flush()
+            await self.flush()
         except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
             status = ua.StatusCode(_code(error, ua.StatusCodes.BadSecurityChecksFailed))
             self._access.record_refusal(
@@ -158,6 +158,18 @@ class RequestProcessor:
             return False
         return True
 
+    async def _receive(self, header: ua.Header, body: Buffer) -> Any:
+        """Take a chunk; a long one as work in turns: its decryption takes a while, and many wait at a connection."""
+        if len(body) <= limits.DECODED_AT_ONCE:
+            return self.channel.receive(header, body)
+        async with self._turns.work(self._payer):
+            return self.channel.receive(header, body)
+
+    @property
+    def _payer(self) -> Account:
+        """The account of the session, or before the login that of the connection."""
+        return self._account if self.session is None else self.session.account
+
     def _open_channel(self, message: Any) -> None:
         request = struct_from_binary(ua.OpenSecureChannelRequest, message.body())
         response = ua.OpenSecureChannelResponse()
@@ -167,10 +179,12 @@ class RequestProcessor:
 
     async def _process_message(self, number: int, body: Buffer) -> None:
         """Answer a request, if necessary with a fault."""
-        service = nodeid_from_binary(body)
-        header = struct_from_binary(ua.RequestHeader, body)
-        request = ServiceRequest(service, header, RequestKey(header.RequestHandle, number), body)
+        key, service = RequestKey(0, number), ua.NodeId()
         try:
+            service = nodeid_from_binary(body)
+            header = struct_from_binary(ua.RequestHeader, body)
+            key = RequestKey(header.RequestHandle, number)
+            request = ServiceRequest(service, header, key, body)
             await self._answer(request)
             if self.session is not None:
                 self.session.record.count(service)
@@ -183,7 +197,7 @@ class RequestProcessor:
         self._core.counts.count_fault(code, is_session=service in {_CREATE, _ACTIVATE})
         if self.session is not None:
             self.session.record.count(service, code)
-        self.fail(request.key, code)
+        self.fail(key, code)
 
     async def _answer(self, request: ServiceRequest) -> None:
         service = request.service
@@ -191,7 +205,7 @@ class RequestProcessor:
             raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
         if service in _UNSUPPORTED:
             raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
-        account = self._account if self.session is None else self.session.account
+        account = self._payer
         if service == _CREATE:
             await self._turns.charge(account, self._create(request))
         elif service == _ACTIVATE:
@@ -244,8 +258,8 @@ class RequestProcessor:
 
     async def _serve(self, request: ServiceRequest, session: ServerSession, service: Service) -> None:
         """Decode, perform and answer a request of many operations as work in turns."""
-        params = await self._decode(session, partial(struct_from_binary, service.parameters), request.body)
         async with self._turns.work(session.account) as turn:
+            params = await self._decode(turn, partial(struct_from_binary, service.parameters), request.body)
             session.turn = turn
             result = await service.perform(session, params)
             await turn.step()
@@ -262,7 +276,8 @@ class RequestProcessor:
 
     async def _call(self, request: ServiceRequest, session: ServerSession) -> None:
         """Decode, perform and answer method calls: they wait for the store, and have no turn meanwhile."""
-        calls = await self._decode(session, read_calls, request.body)
+        async with self._turns.work(session.account) as turn:
+            calls = await self._decode(turn, read_calls, request.body)
         results = await self._turns.charge(session.account, session.call(calls))
         wanted = request.header.ReturnDiagnostics
         async with self._turns.work(session.account):
@@ -274,11 +289,13 @@ class RequestProcessor:
                     raise
                 self.respond(request.key, CallResults(results))
 
-    async def _decode(self, session: ServerSession, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
-        """Decode a body; a long one in the decoder's thread, so that it does not block the event loop."""
-        if len(body) <= limits.DECODED_AT_ONCE:
-            return decode(body)
-        return await self._turns.decoder.run(session.account, partial(decode, body))
+    async def _decode(self, turn: Turn, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
+        """Decode a body as work in turns; a long one in the decoder's thread, which does not block the event loop."""
+        if len(body) > limits.DECODED_AT_ONCE:
+            return await turn.decode(partial(decode, body))
+        decoded = decode(body)
+        await turn.step()
+        return decoded
 
     def respond(self, key: RequestKey, response: Any) -> None:
         """Send the answer to a request. Raises ServiceError with BadResponseTooLarge above the limit of the client."""
@@ -305,7 +322,7 @@ class RequestProcessor:
 
     async def flush(self) -> None:
         """Send the waiting answers."""
-        await self._sender.flush()
+        await self._sender.flush(self._turns, self._payer)
 
     def close(self) -> None:
         """Close the session of a connection that has ended; with subscriptions it waits for its client."""

@@ -165,25 +165,31 @@ class _Place:
 
 
 class _LoopPlace(_Place):
-    """The event loop: those that have it work one slice in a pass, together."""
+    """The event loop: those that have it work one slice in a pass, together: else twenty tasks would work in one."""
 
     def __init__(self, slice_s: float) -> None:
         super().__init__()
         self.slice_s = slice_s
+        self.is_used_up = False
+        """Whether the slice of this pass is used up: the next one works in the next pass."""
         self._used_s = 0.0
         """Work since the event loop was last left to all other tasks."""
 
-    def release_after(self, used_s: float) -> None:
-        """Release it, when a slice is used up in the next pass: else twenty waiting tasks would work in one."""
+    def use(self, used_s: float) -> None:
+        """Count work in this pass."""
         self._used_s += used_s
-        if self._used_s > self.slice_s:
-            asyncio.get_running_loop().call_soon(self._release_in_new_pass)
-        else:
-            self.release()
+        if self._used_s > self.slice_s and not self.is_used_up:
+            self.is_used_up = True
+            asyncio.get_running_loop().call_soon(self._begin_pass)
 
-    def _release_in_new_pass(self) -> None:
+    def _begin_pass(self) -> None:
         self._used_s = 0.0
-        self.release()
+        self.is_used_up = False
+        self._grant()
+
+    def _grant(self) -> None:
+        if not self.is_used_up:
+            super()._grant()
 
 
 class WorkThread:
@@ -226,11 +232,11 @@ class WorkThread:
 class Turn:
     """The right to run; `step` yields to the event loop when the slice is used up."""
 
-    def __init__(self, place: _LoopPlace, account: Account, clock: Callable[[], float], reader: WorkThread) -> None:
+    def __init__(self, turns: "Turns", place: _LoopPlace, account: Account, clock: Callable[[], float]) -> None:
+        self._turns = turns
         self._place = place
         self._account = account
         self._clock = clock
-        self._reader = reader
         self._is_charged = ACCOUNT.get(None) is account
         """Whether it is part of a method that is charged anyway."""
         self._since = clock()
@@ -256,11 +262,16 @@ class Turn:
             used_s = self._clock() - self._since
             if not self._is_charged:
                 self._account.use(used_s)
-            self._place.release_after(used_s)
+            self._place.use(used_s)
+            self._place.release()
 
     async def read(self, work: Callable[[], _T]) -> _T:
         """Read files in the thread for them, and return the result; others have their turns meanwhile."""
-        return await self.wait(self._reader.run(self._account, work))
+        return await self.wait(self._turns.reader.run(self._account, work))
+
+    async def decode(self, work: Callable[[], _T]) -> _T:
+        """Decode a long request in the thread for them, and return the result; others have their turns meanwhile."""
+        return await self.wait(self._turns.decoder.run(self._account, work))
 
     async def wait(self, other: Awaitable[_T]) -> _T:
         """Wait for other work without the turn."""
@@ -291,7 +302,7 @@ class Turns:
     @asynccontextmanager
     async def work(self, account: Account) -> AsyncIterator[Turn]:
         """Run the block as work of a session. It must wait for `step` only."""
-        turn = Turn(self._place, account, self._clock, self.reader)
+        turn = Turn(self, self._place, account, self._clock)
         await turn.begin()
         try:
             yield turn
@@ -308,7 +319,7 @@ class Turns:
             raise
         token = ACCOUNT.set(account)
         try:
-            return await _Charged(account, work, self._clock)
+            return await _Charged(self._place, account, work, self._clock)
         finally:
             ACCOUNT.reset(token)
 
@@ -319,9 +330,12 @@ class Turns:
 
 
 class _Charged:
-    """A coroutine whose own time between its waits is charged."""
+    """A coroutine whose own time between its waits is charged; it continues in a pass that has time left."""
 
-    def __init__(self, account: Account, work: Coroutine[Any, Any, _T], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, place: _LoopPlace, account: Account, work: Coroutine[Any, Any, _T], clock: Callable[[], float]
+    ) -> None:
+        self._place = place
         self._account = account
         self._work = work
         self._clock = clock
@@ -335,9 +349,13 @@ class _Charged:
             except StopIteration as end:
                 return end.value
             finally:
-                self._account.use(self._clock() - started)
+                used_s = self._clock() - started
+                self._account.use(used_s)
+                self._place.use(used_s)
             try:
                 yield waits_for
+                while self._place.is_used_up:
+                    yield
                 proceed = partial(self._work.send, None)
             except BaseException as error:  # noqa: BLE001 - a cancellation belongs to the coroutine
                 proceed = partial(self._work.throw, error)

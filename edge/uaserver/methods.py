@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 from asyncua import ua
@@ -24,7 +24,6 @@ from edge.model.plant import MaintenanceKind
 from edge.opcua.access import CALLER, LOCALES, Caller
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.call_diagnostics import ExplainedResult
-from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import ACCOUNT, Pacer, WorkThread
 from edge.station.intervene import InterventionRequest, ReleaseRequest
 from edge.station.job_call import CallAnswer, JobCall
@@ -108,6 +107,10 @@ class Services(Struct, frozen=True):
     """The scopes of this gateway."""
 
 
+_DECODED_AT_ONCE: Final = 1024
+"""Longer arguments are decoded in a thread: a parameter of eight bytes takes 60 microseconds."""
+
+
 class JobMethodService:
     """The Call service for the job methods."""
 
@@ -150,7 +153,7 @@ class JobMethodService:
         self, signature: Sequence[ReadArgument], given: Sequence[ua.Variant]
     ) -> list[Any] | ua.CallMethodResult:
         """Read the arguments; decode long ones in the decoder's thread, as they would block the event loop."""
-        if sum(map(_size, given)) <= DECODED_AT_ONCE:
+        if sum(map(_size, given)) <= _DECODED_AT_ONCE:
             return _read_arguments(signature, given)
         read = partial(_read_arguments, signature, given)
         return await self._decoder.run(ACCOUNT.get(), read)

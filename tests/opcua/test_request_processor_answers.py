@@ -7,6 +7,7 @@ from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.request_processor import ResponseSender
 from edge.opcua.server_channel import ServerChannel
+from edge.opcua.time_slices import Turns
 from edge.uaserver.security import AccessControl
 from tests.uaserver.running import SETTINGS
 
@@ -31,6 +32,11 @@ class Bench:
         self.writable.set()
         self.sender = ResponseSender(cast("asyncio.Transport", self.transport), channel, self.writable)
 
+    async def flush(self) -> None:
+        turns = Turns()
+        await self.sender.flush(turns, turns.account(""))
+        turns.close()
+
     def answer(self, size: int) -> AnswerBody:
         answer = AnswerBody(size)
         answer.add(b"x" * size)
@@ -48,7 +54,7 @@ async def test_answers_after_a_large_one_are_sent_later() -> None:
     bench.sender.send(bench.answer(200_000), 1)
     bench.sender.send(bench.answer(100), 2)
     assert not bench.transport.chunks
-    await bench.sender.flush()
+    await bench.flush()
     assert [chunk[3:4] for chunk in bench.transport.chunks] == [b"C", b"C", b"C", b"F", b"F"]
     requests = [int.from_bytes(chunk[20:24], "little") for chunk in bench.transport.chunks]
     numbers = [int.from_bytes(chunk[16:20], "little") for chunk in bench.transport.chunks]
@@ -60,7 +66,7 @@ async def test_no_chunk_is_written_while_the_client_does_not_read() -> None:
     bench = Bench()
     bench.writable.clear()
     bench.sender.send(bench.answer(200_000), 1)
-    flushing = asyncio.create_task(bench.sender.flush())
+    flushing = asyncio.create_task(bench.flush())
     await asyncio.sleep(0)
     assert not bench.transport.chunks
     bench.writable.set()
@@ -72,5 +78,5 @@ async def test_answers_are_dropped_when_the_connection_ends() -> None:
     bench = Bench()
     bench.sender.send(bench.answer(200_000), 1)
     bench.transport.is_closed = True
-    await bench.sender.flush()
+    await bench.flush()
     assert not bench.transport.chunks

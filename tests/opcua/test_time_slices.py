@@ -215,6 +215,25 @@ async def test_method_that_waits_for_the_store_is_charged_for_its_own_time() -> 
     assert account.used_s == pytest.approx(2.0)
 
 
+async def test_charged_methods_share_one_slice_per_pass() -> None:
+    """Twelve methods that woke together held the event loop for twelve slices."""
+    clock = FakeClock()
+    turns = Turns(slice_s=0.001, clock=clock)
+    used: list[float] = []
+
+    async def method() -> None:
+        for _ in range(3):
+            clock.now += 0.0011
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(turns.charge(turns.account(""), method())) for _ in range(12)]
+    while not all(task.done() for task in tasks):
+        before = clock.now
+        await asyncio.sleep(0)
+        used.append(clock.now - before)
+    assert max(used) < 0.0025
+
+
 async def test_charged_work_is_cancelled_with_its_caller() -> None:
     turns = Turns()
     ended: list[str] = []

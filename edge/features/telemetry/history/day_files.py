@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 from msgspec import Struct
 
-from edge.features.telemetry.history.arrow_chunk import encode_chunk, encode_schema
+from edge.features.telemetry.history.arrow_chunk import SAMPLE_BYTES, encode_chunk, encode_schema
 from edge.foundation.column_file import encode_member, end_of_whole_members
 from edge.foundation.files import append_whole, make_directory, sync
 from edge.model.instant import utc
@@ -20,6 +20,8 @@ logger = structlog.get_logger(__name__)
 SUFFIX: Final = ".arrows.gz"
 PARTS: Final = 8
 """A file has at most this part of the bytes that history may have, so that removing one frees a part of it only."""
+CHUNK_BYTES: Final = 1 << 20
+"""About the largest chunk of several samples: decoding a larger one would hold the interpreter for milliseconds."""
 _NAME: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:\.(\d{1,4}))?" + re.escape(SUFFIX))
 _DAY_MS: Final = 86_400_000
 _MODE: Final = 0o640
@@ -53,6 +55,21 @@ def by_day(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     for sample in samples:
         days.setdefault(day_of(sample.at), []).append(sample)
     return days
+
+
+def in_chunks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """Yield samples in chunks of about CHUNK_BYTES: a reader has a whole chunk in memory."""
+    chunk: list[Sample] = []
+    size = 0
+    for sample in samples:
+        of_sample = SAMPLE_BYTES + (len(sample.value) if isinstance(sample.value, str) else 0)
+        if chunk and size + of_sample > CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(sample)
+        size += of_sample
+    if chunk:
+        yield chunk
 
 
 def append_day(directory: Path, day: str, samples: Sequence[Sample], max_bytes: int) -> None:

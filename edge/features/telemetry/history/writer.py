@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from edge.features.telemetry.history.day_files import append_day, by_day, recover, remove_oldest
+from edge.features.telemetry.history.day_files import append_day, by_day, in_chunks, recover, remove_oldest
 from edge.foundation.rate_limit import LogThrottle
 from edge.ports.sample_lines import Sample
 
@@ -111,16 +111,16 @@ class HistoryWriter:
 
     def _append(self, samples: list[Sample]) -> list[Sample]:
         """Append samples and remove the oldest files; return the samples that the disk did not take."""
-        days = by_day(samples)
+        chunks = deque((day, chunk) for day, of_day in by_day(samples).items() for chunk in in_chunks(of_day))
         try:
-            for day in list(days):
-                append_day(self.directory, day, days[day], self._limits.max_bytes)
-                self.written += len(days.pop(day))
+            while chunks:
+                append_day(self.directory, *chunks[0], self._limits.max_bytes)
+                self.written += len(chunks.popleft()[1])
             self.bytes = remove_oldest(self.directory, samples[-1].at, self._limits.days, self._limits.max_bytes)
         except OSError as error:
             advice = f"Check the space and the owner of {self.directory}."
             self._faults.warning("history not written", "", reason=str(error), advice=advice)
-        return [sample for of_day in days.values() for sample in of_day]
+        return [sample for _, chunk in chunks for sample in chunk]
 
     def _recover(self) -> None:
         try:

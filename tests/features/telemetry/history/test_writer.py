@@ -5,8 +5,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from edge.features.telemetry.history.day_files import list_files
 from edge.features.telemetry.history.reader import read_samples
 from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
+from edge.foundation.column_file import members
 from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Sample
 
@@ -44,6 +46,20 @@ async def test_full_chunk_is_written_at_once_and_a_partial_one_at_interval(tmp_p
         await until(lambda: writer.written == 35)
         assert values(tmp_path) == list(range(35))
         assert writer.bytes > 0
+
+
+async def test_long_texts_are_written_in_chunks_of_a_mebibyte(tmp_path: Path) -> None:
+    """Ten thousand of them were one chunk of many megabytes: a reader held the interpreter while it decoded it."""
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3))
+    texts = [f"{number} {'x' * 100_000}" for number in range(25)]
+    async with background_task(writer.run(), "history"):
+        await asyncio.sleep(0)
+        writer.append([Sample(START + number, "t", text) for number, text in enumerate(texts)])
+    (file,) = list_files(tmp_path)
+    with file.path.open("rb") as opened:
+        assert [member.rows for member in members(opened)] == [0, 10, 10, 5]
+    assert [sample.value for sample in read_samples(tmp_path, ["t"])] == texts
+    assert writer.written == 25
 
 
 async def test_buffer_drops_the_oldest_samples_while_the_disk_is_unavailable(tmp_path: Path) -> None:

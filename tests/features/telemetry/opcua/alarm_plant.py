@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edge.access.audit_trail import AuditTrail
+from edge.config import OpcuaSettings
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.opcua.alarm_feed import AlarmNodes, AlarmSettings, add_alarms, show_alarms
@@ -28,7 +29,7 @@ from edge.store.kept_alarms import AlarmChange
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.parts import NewServer
 from edge.uaserver.space import MachineDescription
-from tests.uaserver.running import MACHINES, served
+from tests.uaserver.running import MACHINES, SETTINGS, served
 
 ROOT = Path(__file__).parents[4]
 DEADLINE_S = 60
@@ -90,6 +91,7 @@ async def alarm_server(
     trail: AuditTrail | None = None,
     history: TagHistory | None = None,
     definitions: TagDefinitions | None = None,
+    settings: OpcuaSettings = SETTINGS,
 ) -> AsyncIterator[AlarmServer]:
     """Serve the alarms of a store; anonymous clients have the role."""
 
@@ -97,13 +99,13 @@ async def alarm_server(
         return await request_change(store, alarm_id, event, now_ms, normal=normal)
 
     identity, known = await load_identity(store), definitions or TagDefinitions()
-    settings = AlarmSettings(identity, request, now_ms, store, history, definitions=known)
+    alarm_settings = AlarmSettings(identity, request, now_ms, store, history, definitions=known)
     added = []
 
     async def add(new: NewServer) -> None:
-        added.append(await add_alarms(new, settings))
+        added.append(await add_alarms(new, alarm_settings))
 
-    async with served(machines=machines, role=role, parts=[add], trail=trail) as server:
+    async with served(settings, machines=machines, role=role, parts=[add], trail=trail) as server:
         (nodes,) = added
         shown = show_alarms(store, nodes, [machine.scope for machine in machines], lambda: rules)
         async with background_task(shown, "alarms"):
