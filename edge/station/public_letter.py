@@ -1,6 +1,7 @@
 """The public form of a dead letter, what it is about, and what a retry does: for `--json`, the HTTP API and people."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -38,6 +39,15 @@ def public_letter(letter_id: str, letter: Letter) -> PublicLetter:
     )
 
 
+_PHASES: Final[Mapping[str, Text]] = {
+    Phase.START: Text.of("start"),
+    Phase.STOP: Text.of("stop"),
+    Phase.RESET: Text.of("reset"),
+    Phase.PAUSE: Text.of("pause"),
+    Phase.RESUME: Text.of("resume"),
+}
+
+
 def subject_of(letter: Letter) -> Text:
     """Return what a letter is about."""
     match letter.kind:
@@ -48,7 +58,8 @@ def subject_of(letter: Letter) -> Text:
         case LetterKind.DEADLINE:
             return Text.of("deadline of a job")
         case LetterKind.COMMAND:
-            return Text.of("command: {phase}", phase=letter.details["phase"])
+            phase = letter.details["phase"]
+            return Text.of("command: {phase}", phase=_PHASES.get(phase, phase))
         case LetterKind.UNREADABLE:
             return Text.of("unreadable entry")
         case LetterKind.LATE:

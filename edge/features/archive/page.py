@@ -135,7 +135,7 @@ def search_of(query: Mapping[str, str]) -> Search:
 
 async def _find(services: PageServices, call: ApiCall) -> ArchivePage:
     search = search_of(call.query)
-    return await _reading(services, lambda file: find_jobs(file, search, MOST_FOUND))
+    return await _reading(services, lambda file: find_jobs(file, search, MOST_FOUND, call.caller.language))
 
 
 async def _analysis(services: PageServices, call: ApiCall) -> Analysis:
@@ -221,13 +221,13 @@ async def _curve(services: PageServices, call: ApiCall) -> Svg:
     raise Refused("unknown_trace", "the job has no such trace.", "Look at its results.")
 
 
-async def _results_page(services: PageServices, _caller: WebCaller, query: Mapping[str, str]) -> PageData:
+async def _results_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     if "archive" not in services.ports:
         return "results.html", {"page": None, "subjects": []}
     text = query.get("days", "")
     days = int(text) if text in {str(period) for period in PERIODS} else PERIODS[2]
     search = replace(search_of(query), since=services.clock() - days * _DAY_MS)
-    page = await _reading(services, lambda file: find_jobs(file, search, _PAGE_SIZE))
+    page = await _reading(services, lambda file: find_jobs(file, search, _PAGE_SIZE, caller.language))
     given = {key: query.get(key, "") for key in _QUERY if key not in {"since", "until"}}
     return "results.html", {
         "page": page,

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from edge.foundation.text import Text, as_text
 from edge.model.isa95 import JobOrder, JobResponse
 from edge.model.json_value import plain_value
 from edge.ports.result_trace import MOST_LEVELS
@@ -53,6 +54,8 @@ class Facts(Struct, frozen=True, array_like=True):
     """How long each step was active last, in milliseconds, in the order of the chart."""
     reasons: tuple[str, ...] = ()
     """Why it is not OK: the actions that failed, and the limits that their results violate."""
+    error: Text | None = None
+    """Why it ended, and who ended it, where no action was not OK."""
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
@@ -85,7 +88,7 @@ def record_of(documents: JobDocuments) -> JobRecord:
     job, run = stored.job, stored.run
     reasons = tuple(dict.fromkeys(_reasons(stored)))[:_MOST_REASONS]
     outcome = run.outcome.value if run is not None and run.ended else Outcome.ABORTED.value
-    error = str(job.error) if job.error else ""
+    error = as_text(job.error) if job.error and not reasons else None
     recipe = documents.run.get("recipe", "")
     return JobRecord(
         id=job.correlation_id,
@@ -97,8 +100,8 @@ def record_of(documents: JobDocuments) -> JobRecord:
         ended_at=job.ended_at or job.stored_at,
         outcome=outcome,
         verdict=job.verdict,
-        remark=(reasons[0] if reasons else error)[:_LONGEST_REMARK],
-        facts=Facts(_parameters(job.order), _step_times(stored), reasons),
+        remark=(reasons[0] if reasons else str(error or ""))[:_LONGEST_REMARK],
+        facts=Facts(_parameters(job.order), _step_times(stored), reasons, error),
         terms=_terms(stored, outcome, reasons),
         recipe=recipe,
         documents=JobDocuments(

@@ -15,7 +15,7 @@ from edge.features.archive.database import documents_of, reading
 from edge.features.archive.record import NOT_IDENTIFIERS, SCOPE, WORK_MASTER, Facts, Term, term_of
 from edge.features.archive.settings import ArchiveSettings
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
 from edge.station.stored_job import NotRecorded, RecordedRun, StoredJob, of_documents, recorded_of_documents
 from edge.store.archive_backlog import JobDocuments
@@ -85,11 +85,14 @@ _COLUMNS: Final = (
 _Row = tuple[int, str, str, str, str, int | None, int, str, str, str, str]
 
 
-def find_jobs(file: Path, search: Search, most: int) -> ArchivePage:
-    """Return the newest jobs that meet a search. Raises Refused for a position that is none, and ArchiveFault."""
+def find_jobs(file: Path, search: Search, most: int, language: str = ENGLISH) -> ArchivePage:
+    """Return the newest jobs that meet a search, with remarks in a language.
+
+    Raises Refused for a position that is none, and ArchiveFault.
+    """
     with reading(file) as connection:
         rows = list(_rows(connection, search, most))
-    page = tuple(_line(row) for row in rows[:most])
+    page = tuple(_line(row, language) for row in rows[:most])
     return ArchivePage(jobs=page, next=f"{rows[most - 1][6]}-{rows[most - 1][0]}" if len(rows) > most else "")
 
 
@@ -164,7 +167,7 @@ def instant(text: str, default: int) -> int:
         ) from None
 
 
-def _line(row: _Row) -> ArchivedJob:
+def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
     _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, text = row
     facts = msgspec.json.decode(text, type=Facts)
     return ArchivedJob(
@@ -177,7 +180,7 @@ def _line(row: _Row) -> ArchivedJob:
         took_ms=None if started_at is None else max(0, ended_at - started_at),
         outcome=outcome,
         verdict=verdict,
-        remark=remark,
+        remark=stated_in(facts.error, language) if facts.error else remark,
         parameters=facts.parameters,
         step_ms=facts.steps,
         reasons=facts.reasons,

@@ -150,10 +150,13 @@ class EventHub:
 
     async def _follow_jobs(self) -> None:
         positions = await changes.latest(self._store, self._scopes)
+        # What changed before was not noticed: pages read again, and no earlier result is shared.
+        self.publish(EVERYTHING)
         async for change in changes.follow(self._store, positions):
             self.publish("jobs", f"job:{change.job_order_id}")
 
     async def _follow_alarms(self) -> None:
         newest = await alarms.newest(self._store, 1)
+        self.publish(EVERYTHING)
         async for _ in alarms.follow(self._store, newest[-1].position if newest else BEGINNING):
             self.publish("alarms")

@@ -106,11 +106,11 @@ RELEASE = re.compile(r"data-send=\"/api/v1/locks/delete\" data-given='([^']+)'")
 
 async def lock_twice(plant: Plant) -> None:
     """Start two jobs that need the same jig: L1 holds it, L2 waits."""
-    recipe = linear(action("a", "one"), action("b", "two"))
+    recipe = linear(action("A1", "S1"), action("A2", "S2"))
     steps = [step | {"lock": ["jig"]} for step in recipe["steps"]]  # type: ignore[attr-defined]
-    await plant.teach("with a jig", recipe | {"steps": steps})
+    await plant.teach("R9", recipe | {"steps": steps})
     for job_id in ("L1", "L2"):
-        await plant.order(Cause.STORE_AND_START, order(job_id, "with a jig"))
+        await plant.order(Cause.STORE_AND_START, order(job_id, "R9"))
         await plant.until_state(job_id, JobState.RUNNING)
 
 

@@ -4,15 +4,19 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import get_args
 
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from edge.access.instances import process_token
 from edge.access.localization import BUILT_IN, localize
 from edge.access.locks import plan_acquire
 from edge.access.login import Users
+from edge.features.archive.database import ArchiveFile, ArchiveLimits
+from edge.features.archive.service import Archive
 from edge.features.page.models import Status
 from edge.features.page.pages import PAGES
 from edge.features.page.services import WebServices
@@ -20,9 +24,9 @@ from edge.features.telemetry.built_in_rules import built_in_documents
 from edge.features.telemetry.rules.alarm import render_message
 from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
-from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.finding import HealthFinding
-from edge.model.job_state import Cause
+from edge.model.job_state import Cause, JobState
 from edge.model.lock import LockKind
 from edge.model.plant import (
     DEFAULT_MESSAGE,
@@ -36,15 +40,20 @@ from edge.model.plant import (
 )
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.sfc.run import RunLocks, lock_reason
+from edge.sfc.signal import Phase
 from edge.station.equipment import OutcomeUnknown
 from edge.station.runs import claim_of
-from edge.store import components, operations, stream_of_samples
+from edge.store import components, dead_letters, equipment_memory, instance_leases, operations, stream_of_samples
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import join
+from edge.store.dead_letters import Letter, LetterKind, RefusedMessage, record_refusal
+from edge.store.equipment_memory import SafingCommand
 from edge.store.kept_alarms import AlarmChange
+from tests.features.archive.archived import open_writer
 from tests.features.page.foreign_words import english_words, texts_of
 from tests.features.page.serving import TOOLS, Browser, services_of, serving, write_people
+from tests.features.page.test_pages import lock_twice
 from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, action, linear, order, until_true
 
 LANGUAGES = ["de", "fr"]
@@ -79,7 +88,11 @@ ALARM = Alarm(
     message={},
 )
 ADDRESSES = {
-    "/job": [f"/job?id=J{number}" for number in range(1, 9)],
+    # J8 is unknown, J9 was removed.
+    "/job": [f"/job?id=J{number}" for number in range(1, 10)],
+    "/result": ["/result?id=J5", "/result?id=J10", "/result?id=J5&with=J10"],
+    "/audit": ["/audit", "/audit?verify=1", "/audit?user=none"],
+    "/results": ["/results", "/results?text=none"],
     "/recipe": ["/recipe?scope=station-1&id=R1"],
     "/tag": ["/tag?name=t1"],
     "/flow": ["/flow?id=f1", "/flow?id=f2"],
@@ -106,7 +119,15 @@ async def plant(store: Store) -> AsyncIterator[Plant]:
         await station.ask(Cause.ABORT, "J5")
         await station.order(Cause.STORE, order("J6", "R1"))
         await station.order(Cause.STORE, order("J7", "R1", start_time=datetime(2030, 1, 1, tzinfo=UTC)))
+        await station.order(Cause.STORE, order("J9", "R1"))
+        await station.ask(Cause.CANCEL, "J9")
+        await station.order(Cause.STORE_AND_START, order("J10", "R1"))
+        await until_true(partial(_has_received, tool, 6))
+        await station.until_state("J10", JobState.RUNNING)
+        await station.ask(Cause.STOP, "J10")
+        await lock_twice(station)
         await occupy_gateway(station)
+        await administer(station)
         yield station
 
 
@@ -140,10 +161,38 @@ async def occupy_gateway(plant: Plant) -> None:
         await plant.store.commit(join(parts))
 
 
+async def administer(plant: Plant) -> None:
+    """Store what the pages of administration show: equipment of every fault, dead letters, refused messages."""
+    keys, store = plant.store.keys, plant.store
+    await instance_leases.register(store, (SCOPE,), "edge")
+    await instance_leases.acquire(store, "edge", process_token())
+    report = EquipmentReport(at=1_700_000_000_000, equipment=DEVICES)
+    await store.commit(equipment_memory.save_report(keys, "edge", report))
+    for phase in (Phase.STOP, Phase.RESET):
+        command = SafingCommand(
+            phase=phase, command_id=f"J1/{phase}", type_id=TIGHTEN, scope=SCOPE, job_id="J1", correlation_id="c",
+            action="A1", attempt=1, since=0,
+        )  # fmt: skip
+        await store.commit(equipment_memory.save_safing(keys, command))
+    for letter_kind in LetterKind:
+        letter = Letter(letter_kind, SCOPE, "J1", "E17", 1_700_000_000_000, {"phase": Phase.STOP.value})
+        await store.commit(dead_letters.add(keys, letter, 60_000))
+    await store.commit(record_refusal(keys, RefusedMessage("app/x", "t", "1", "invalid_payload", "E17", b"{}")))
+
+
+@pytest_asyncio.fixture
+async def archive(plant: Plant, tmp_path: Path) -> AsyncIterator[Archive]:
+    """The archive of the jobs that have ended."""
+    file = ArchiveFile(tmp_path / "archive" / "results.sqlite", ArchiveLimits(365 * 86_400_000, 1 << 30))
+    await (await open_writer(plant, file)).flush()
+    yield Archive(file.file, ())
+    file.close()
+
+
 @pytest.fixture
-def services(plant: Plant, tmp_path_factory: pytest.TempPathFactory) -> WebServices:
+def services(plant: Plant, archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> WebServices:
     users: Users = write_people(tmp_path_factory.mktemp("users") / "users")
-    services = services_of(plant, users, most_requests=10_000)
+    services = services_of(plant, users, most_requests=10_000, ports={"archive": archive})
     return replace(services, equipment=lambda: DEVICES, status=status, tools=replace(TOOLS, examine=_examine))
 
 
@@ -172,9 +221,10 @@ async def browser(services: WebServices) -> AsyncIterator[Browser]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_no_page_has_an_english_word(browser: Browser, language: str) -> None:
+async def test_no_page_has_an_english_word(browser: Browser, services: WebServices, language: str) -> None:
     visitors = [browser, await browser.logged_in("max"), await browser.logged_in("eve")]
     paths = ["/login", "/none", *(path for page in PAGES for path in ADDRESSES.get(page, [page]))]
+    await services.audit.trail.write_waiting()
     english: list[str] = []
     pictures: set[str] = set()
     for visitor in visitors:
@@ -186,6 +236,17 @@ async def test_no_page_has_an_english_word(browser: Browser, language: str) -> N
         svg = (await visitors[1].get(picture.replace("&amp;", "&"), accept_language=language)).text
         english += english_of(picture, svg, language)
     assert not english, "\n".join(dict.fromkeys(english))
+
+
+FORMULA = re.compile(r"==|!=|<=|>=|&&|\|\||\b(?:steps|actions|vars)\.\w+")
+
+
+async def test_no_page_of_a_job_has_a_formula_in_plain_sight(browser: Browser) -> None:
+    operator = await browser.logged_in("alice")
+    for path in ("/", *ADDRESSES["/job"], "/jobs", *ADDRESSES["/results"], *ADDRESSES["/result"]):
+        page = (await operator.get(path, accept_language="de")).text
+        plain = re.sub(r"<details class=\"formulas\".*?</details>", "", page, flags=re.DOTALL)
+        assert [text for text in texts_of(plain) if FORMULA.search(text)] == [], path
 
 
 async def test_one_of_a_kind_is_not_counted_as_many(browser: Browser) -> None:

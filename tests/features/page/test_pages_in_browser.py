@@ -112,6 +112,34 @@ async def test_change_appears_without_a_reload(browser: Browser, screen: Chromiu
     await screen.until("document.body.textContent.includes('too hot')")
 
 
+LATER = """{
+  const Original = EventSource;
+  window.EventSource = class extends EventTarget {
+    constructor(address) {
+      super();
+      window.connect = () => {
+        const real = new Original(address);
+        real.addEventListener("open", () => this.dispatchEvent(new Event("open")));
+        const pass = ({ data }) => this.dispatchEvent(new MessageEvent("change", { data }));
+        real.addEventListener("change", pass);
+      };
+    }
+    close() {}
+  };
+}"""
+"""Connects the stream of changes when a test says so."""
+
+
+async def test_change_before_the_stream_is_open_appears(browser: Browser, screen: Chromium, plant: Plant) -> None:
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.call("Page.addScriptToEvaluateOnNewDocument", source=LATER)
+    await screen.go(browser.origin)
+    await screen.until("document.querySelector('.state.Running') && window.connect")
+    await plant.ask(Cause.PAUSE, "J1")
+    await screen.run("connect()")
+    await screen.until("document.querySelector('.state.Interrupted')")
+
+
 async def test_maintenance_banner_stays_visible_after_a_reload(
     services: WebServices, screen: Chromium, wait_until: WaitUntil
 ) -> None:

@@ -39,7 +39,8 @@ async def enter(screen: Chromium, way: str, selector: str, text: str) -> None:
     if way != "touch":
         await screen.type(text)
         return
-    await screen.tap(selector)
+    if not await screen.run(f"document.querySelector('.keypad') && document.activeElement.matches({selector!r})"):
+        await screen.tap(selector)
     await screen.until("document.querySelector('.keypad')")
     has_signs = False
     for sign in text:

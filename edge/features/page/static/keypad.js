@@ -130,10 +130,10 @@ function show() {
   output.textContent = field.type === "password" ? "•".repeat(text.length) : text;
 }
 
-// Goes to the next empty field of the form; after the last one the form is sent.
+// Goes to the next empty field of the form; after the last one, and after a search, the form is sent.
 function done() {
-  const fields = [...(field.form?.querySelectorAll(TYPED) ?? [])].filter((other) => other.offsetParent);
-  const next = fields.slice(fields.indexOf(field) + 1).find((other) => !other.value);
+  const fields = [...(field.form?.querySelectorAll(TYPED) ?? [])].filter((other) => other.checkVisibility());
+  const next = field.type !== "search" && fields.slice(fields.indexOf(field) + 1).find((other) => !other.value);
   if (next) {
     next.focus();
     return;

@@ -184,8 +184,9 @@ function follow() {
   if (document.hidden) return;
   events = new EventSource("/api/v1/events?live");
   events.addEventListener("open", () => {
-    if (!offline.hidden) refresh();
     offline.hidden = true;
+    // What changed between the reading of the page and this connection came without a notice.
+    setTimeout(refresh, LEAST_MS);
   });
   events.addEventListener("error", () => {
     // Closed: there is an answer, but no login any more, too many pages, or a proxy without the gateway.
