@@ -4,7 +4,7 @@ const NEAR = 1;
 const ASIDE = 3;
 const STEP = 1.2;
 const LEAST = 0.5;
-const LEAST_FITTED = 0.8;
+const LEAST_FITTED = 0.85;
 const MOST = 2.4;
 
 export class Chart extends EventTarget {

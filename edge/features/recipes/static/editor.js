@@ -88,7 +88,7 @@ async function remove() {
   else if (kind === "branch") await run({ change: "unwrap", branch: key }, after);
   else if (kind === "step" && place?.path.length === 1 && place.branch.branches.length > 1) await run({ change: "remove_path", branch: place.branch.name, path: place.number }, { kind: "branch", key: place.branch.name });
   else if (kind === "step") await run({ change: "remove_step", name: key }, after);
-  else say(texts.select_first, "bad");
+  else say(kind === "way" ? texts.implied_transition : texts.select_first, "bad");
 }
 
 async function addAction() {
@@ -419,6 +419,7 @@ function showView(name) {
     part(`tab-${view}`).tabIndex = view === name ? 0 : -1;
   }
   for (const button of document.querySelectorAll("[data-needs=recipe]")) button.hidden = name === "text";
+  for (const id of ["apply", "caret"]) part(id).hidden = name === "chart";
 }
 
 for (const name of ["chart", "text"]) {
