@@ -76,7 +76,7 @@ async def pick(screen: Chromium, selector: str) -> None:
 
 async def fill(screen: Chromium, field: str, text: str) -> None:
     """Write into a field of the properties, chosen by the mouse."""
-    await screen.click(f"#properties form:not([hidden]) [name={field}]")
+    await pick(screen, f"{FORM} [name={field}]")
     await screen.run("document.activeElement.select()")
     await screen.type(text)
 

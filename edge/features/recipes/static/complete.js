@@ -27,12 +27,14 @@ export function complete(field, offer) {
     field.removeAttribute("aria-activedescendant");
   };
 
-  const open = () => {
+  const open = (isAsked = false) => {
     const caret = field.selectionStart ?? field.value.length;
     const found = offer(field.value, caret);
     const typed = field.value.slice(found.from, caret);
     const items = found.items.filter((item) => item.text !== typed).slice(0, MOST);
-    if (!items.length || document.activeElement !== field) return close();
+    // Where no word has begun nothing covers what stands below, unless it is asked for.
+    const isWanted = typed || isAsked === true || !field.value.trim() || field.tagName === "INPUT";
+    if (!isWanted || !items.length || document.activeElement !== field) return close();
     [from, to, chosen] = [found.from, caret, -1];
     list.replaceChildren(...items.map((item, place) => optionOf(item, `${list.id}-${place}`)));
     list.hidden = false;
@@ -54,13 +56,14 @@ export function complete(field, offer) {
     close();
   };
 
-  field.addEventListener("input", open);
-  field.addEventListener("focus", open);
-  field.addEventListener("click", open);
+  for (const name of ["input", "focus", "click"]) field.addEventListener(name, () => open());
   field.addEventListener("blur", close);
   field.addEventListener("keydown", (event) => {
     if (list.hidden) {
-      if (event.key === "ArrowDown" && field.tagName === "INPUT") open();
+      const isAsked = event.key === "ArrowDown" && (field.tagName === "INPUT" || event.altKey);
+      if (!isAsked) return;
+      open(true);
+      event.preventDefault();
       return;
     }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") choose(chosen < 0 && event.key === "ArrowUp" ? -1 : chosen + (event.key === "ArrowDown" ? 1 : -1));

@@ -18,8 +18,8 @@ export class Draft extends EventTarget {
     return this.#next(async () => this.#take(await this.read("")));
   }
 
-  // Returns whether the gateway has made the change, or what a function makes of the recipe before it. Who shows the
-  // recipe afterwards gets `after`.
+  // Returns whether the gateway has made the change, or what a function makes of the recipe before it; nothing is sent
+  // where that is nothing. Who shows the recipe afterwards gets `after`.
   change(change, after) {
     return this.#send("change", { change }, after);
   }
@@ -67,6 +67,7 @@ export class Draft extends EventTarget {
   async #post(path, body, after) {
     const began = performance.now();
     if (typeof body.change === "function") body = { change: body.change(this.recipe) };
+    if (path === "change" && !body.change) return true;
     const { answer, problem } = await request(`${this.#address}/${path}`, { version: this.detail.draft.current, ...body });
     if (answer) {
       this.#take(answer, after);

@@ -313,7 +313,7 @@ function showFindings({ problems, findings, warnings }) {
   part("no-findings").hidden = all.length > 0;
   const faults = all.filter(({ level }) => level === "fault").length;
   part("count").textContent = all.length;
-  part("count").className = `count ${faults ? "bad" : all.some(({ level }) => level === "warning") ? "warn" : "good"}`;
+  part("count").className = `count ${faults ? "bad" : all.some(({ level }) => level === "warning") ? "warn" : all.length ? "notes" : "good"}`;
 }
 
 function problemAt(element, number) {
@@ -386,6 +386,7 @@ function showText() {
   text = draft.detail.text;
   area.value = text;
   text = area.value;
+  part("apply").setAttribute("aria-disabled", "true");
 }
 
 async function applyText() {

@@ -127,6 +127,8 @@ export function properties(panel, { draft, texts, offers, names, run }) {
   async function commit(target) {
     // Enter and leaving the field both ask for it: a change is sent once.
     if (target.dataset.dirty === undefined || target.matches("[data-still]")) return true;
+    // The value of a new parameter is still to come: until then its name is kept here.
+    if (target.name === "parameter" && target.value.trim() && !field(target.closest(".pair"), "value").value) return true;
     delete target.dataset.dirty;
     const at = selection;
     const given = givenBy(target);
@@ -266,9 +268,13 @@ function changeOf(given, { key }, recipe, offers) {
   if (kind === "recipe") return { change: "set_recipe", ...changed(given, recipe, ["interventions", "verdict", "title", "description"]) };
   if (name === "name") return kind === "action" ? { change: "rename_action", name: actionAt(recipe, key).name, to: value } : { change: "rename_element", name: key, to: value };
   if (name === "initial") return { change: "set_initial", step: key };
-  if (kind === "action") return { change: "set_action", number: Number(key), action: withOffer(given, changed(given, actionAt(recipe, key)), offers) };
-  if (kind === "step") return { change: "set_step", name: key, step: changed(given, stepOf(recipe, key)) };
-  const { lock, lock_timeout_seconds } = changed(given, branchOf(recipe, key));
+  const element = { action: actionAt, step: stepOf, branch: branchOf }[kind](recipe, key);
+  const next = changed(given, element);
+  // A parameter whose value is still to come changes nothing yet.
+  if (JSON.stringify(next) === JSON.stringify(changed({ name: "" }, element))) return null;
+  if (kind === "action") return { change: "set_action", number: Number(key), action: withOffer(given, next, offers) };
+  if (kind === "step") return { change: "set_step", name: key, step: next };
+  const { lock, lock_timeout_seconds } = next;
   return { change: "set_branch", name: key, lock: lock ?? [], lock_timeout_seconds: lock_timeout_seconds ?? 0 };
 }
 
@@ -287,7 +293,7 @@ function wayChange({ number, ...way }, recipe) {
 function changed({ name, value, interventions, parameters }, element, members = Object.keys({ ...element, [name]: 0 })) {
   const next = { ...element };
   if (["own_interventions", "interventions"].includes(name)) next.interventions = interventions;
-  else if (["parameter", "value"].includes(name)) next.parameters = parameters;
+  else if (["parameter", "value"].includes(name)) next.parameters = element.parameters || Object.keys(parameters).length ? parameters : undefined;
   else if (["title", "description"].includes(name)) next[name] = withText(element[name], value);
   else next[name] = name === "lock" ? value.split(",").map((part) => part.trim()).filter(Boolean) : value === "" ? undefined : value;
   const kept = [...members, "interventions", "parameters"].filter((member) => !["own_interventions", "parameter", "value"].includes(member));
