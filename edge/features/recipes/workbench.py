@@ -179,6 +179,9 @@ def _value(value: Any) -> str | Text:
             return Text.of("(default)")
         case str():
             return value
+        case [[*_], *_]:
+            # The paths of a branch, as the chart shows them.
+            return " | ".join(" → ".join(map(str, path)) for path in value)
         case _:
             return msgspec.json.encode(value).decode()
 

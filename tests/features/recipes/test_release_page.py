@@ -10,10 +10,10 @@ import pytest_asyncio
 from edge.access.login import Users
 from edge.access.users import User, write_user
 from edge.features.recipes.changes import InsertAfter
-from edge.features.recipes.desk import Desk
+from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.plcopen.reader import import_plcopen
-from edge.features.recipes.release import release_recipe
+from edge.features.recipes.release import release_draft, release_recipe
 from edge.model.user import Role
 from edge.station.settings import SettingSource
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
@@ -101,6 +101,15 @@ async def test_second_person_confirms_on_the_release_page(
         assert f'data-send="{at}/confirm"' in page
         assert (await zoe.post(f"{at}/confirm", {"version": draft.current})).json["revision"]["confirmed_by"] == "zoe"
         assert "confirmed by zoe" in (await zoe.get(HISTORY)).text
+
+
+async def test_request_does_not_bind_where_one_person_releases(plant: Plant, browser: Browser, desk: Desk) -> None:
+    draft = await changed(desk)
+    # The setting was switched off after the request.
+    by = Author("max", "en")
+    await release_draft(desk_on(plant.store, second_person=True), draft.id, draft.current, "x", by, SettingSource.PAGE)
+    engineer = await browser.logged_in("max")
+    assert "data-form=" in (await engineer.get(f"/recipe-release?draft={draft.id}")).text
 
 
 async def test_history_is_read_by_all_and_rolled_back_by_engineers(browser: Browser, desk: Desk) -> None:

@@ -7,7 +7,7 @@ from edge.features.recipes.changes import InsertAfter, RenameElement
 from edge.features.recipes.workbench import answer_encoded, ask_here, checked, compared, edited, view
 from edge.features.recipes.workbench_requests import CheckText, DraftCheck, EditText, EncodedAnswer, ViewText, text_of
 from edge.foundation.errors import Refused
-from tests.sfc.recipes import action, chain, recipe, transition
+from tests.sfc.recipes import action, branch, chain, recipe, transition
 
 SOUND = text_of(chain("A B", action("a", "A")))
 STUCK = text_of(recipe("A B", [transition("A", "B", "actions.a.failed")], [action("a", "A")]))
@@ -55,6 +55,13 @@ def test_differences_are_in_words_of_the_reader() -> None:
     assert "Schritt Verify hinzugefügt" in compared(SOUND, longer, "de").words
     assert "step Verify removed" in compared(longer, SOUND, "en").words
     assert compared(SOUND, SOUND, "en").words == ()
+
+
+def test_paths_of_a_branch_are_stated_as_the_chart_shows_them() -> None:
+    ways = [transition("I", "P")]
+    old = text_of(recipe("I A B", ways, [], branch("P", "simultaneous", "A", "B")))
+    new = text_of(recipe("I A B C", ways, [], branch("P", "simultaneous", "A", "B C")))
+    assert "branch P: branches changed from A | B to A | B → C" in compared(old, new, "en").words
 
 
 async def test_program_answers_as_this_process() -> None:
