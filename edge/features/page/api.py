@@ -74,6 +74,8 @@ class Api:
             answer = await self._shared.get(key, execute)
         else:
             answer = await execute()
+        if operation.method != "GET":
+            self._services.events.note_call()
         match answer:
             case Svg(document):
                 return Response(document, media_type="image/svg+xml", headers=PICTURE_HEADERS)

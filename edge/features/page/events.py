@@ -110,6 +110,10 @@ class EventHub:
             self._pages += Counter()  # forget users without a page
             self._changed.set()
 
+    def note_call(self) -> None:
+        """Count a call that may have changed anything: no earlier result is shared from now on."""
+        self.changes += 1
+
     def publish(self, *subjects: str) -> None:
         """Notify every open page of a change."""
         self.changes += 1

@@ -104,6 +104,14 @@ async def test_operator_releases_a_stop_with_a_reason(browser: Browser, services
     assert ("alice", "Good") in await _statuses(services, "equipment release")
 
 
+async def test_page_after_a_change_is_made_again(browser: Browser, letter_id: str) -> None:
+    """Open pages share what was read; a change by the page itself ends that."""
+    max_ = await browser.logged_in("max")
+    assert letter_id in (await max_.get("/messages", x_live="1")).text
+    assert (await max_.post("/api/v1/dead-letters/drop", {"id": letter_id})).status == 200
+    assert letter_id not in (await max_.get("/messages", x_live="1")).text
+
+
 async def test_dead_letter_is_retried_at_the_page(
     browser: Browser, services: WebServices, plant: Plant, tool: FakeEquipment, letter_id: str
 ) -> None:
