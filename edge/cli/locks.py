@@ -180,8 +180,8 @@ def delete(
 ) -> None:
     """Delete locks: the next that waits holds them.
 
-    Without KIND all locks are deleted, without --id all of the kind. Nothing is deleted while an owner of one of them
-    lives, unless --force is given. The deletion is in the audit trail.
+    KIND is equipment, station, job or operation. Without it all locks are deleted, without --id all of the kind.
+    Nothing is deleted while an owner of one of them lives, unless --force is given. The deletion is in the audit trail.
     """
     chosen = LockKind(kind) if kind else None
     if rpc:

@@ -143,3 +143,12 @@ def test_reference_page_lists_the_commands_in_their_order() -> None:
 def test_help_of_each_command_has_an_example(context: click.Context) -> None:
     if not isinstance(context.command, click.Group):
         assert re.match(rf"Example: {context.command_path}\b", context.command.epilog or "")
+
+
+@pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
+def test_help_of_each_command_names_every_choice_of_its_arguments(context: click.Context) -> None:
+    """The help of `edge station set` had no `recipetest`."""
+    words = {word.rstrip(".") for word in re.findall(r"[\w.-]+", context.get_help())}
+    for argument in context.command.params:
+        if isinstance(argument, click.Argument) and isinstance(argument.type, click.Choice):
+            assert set(argument.type.choices) - words == set()

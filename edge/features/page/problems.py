@@ -20,7 +20,7 @@ class Denied(EdgeError):
         self.record = record
 
 
-_STATUS: Final = {
+STATUSES: Final = {
     "forbidden": 403,
     "own_user": 409,
     "unknown_letter": 404,
@@ -71,6 +71,7 @@ _STATUS: Final = {
     "damaged": 500,
     "unreadable": 500,
 }
+"""The status of each kind of refusal; all others are 422."""
 _REFUSED: Final = 422
 _UNAVAILABLE: Final = 503
 _DEFECT: Final = 500
@@ -83,7 +84,7 @@ def problem_of(error: EdgeError, language: str) -> tuple[int, Problem]:
         case Denied():
             status, kind = error.status, error.kind
         case Refused():
-            status, kind = _STATUS.get(error.kind, _REFUSED), error.kind
+            status, kind = STATUSES.get(error.kind, _REFUSED), error.kind
         case Unavailable():
             status, kind = _UNAVAILABLE, "unavailable"
         case _:
