@@ -159,9 +159,9 @@ def set_(
     or recipetest. Rules, definitions of tags and tests of recipes are for all scopes.
 
     WHAT are ids or files. A name that ends in .json, or - for standard input, is read as a payload in the form of
-    the MES, one item or a list; everything else is an id. A Work Master, a rule, the definition of a tag and the
-    test of a recipe need a file unless they are deleted. For jobacceptance WHAT is the maximum number of open jobs; deleted, the limit of
-    the settings applies. A recipe with faults is refused, and all faults are reported.
+    the MES, one item or a list; everything else is an id. A Work Master, a rule, the definition of a tag and the test
+    of a recipe need a file unless they are deleted. For jobacceptance WHAT is the maximum number of open jobs;
+    deleted, the limit of the settings applies. A recipe with faults is refused, and all faults are reported.
     """
     operation = SettingsMethod.DELETE if delete else SettingsMethod.PUT
     payload = _with_recipe(what, master_id) if master_id else _payload(kind, what, operation)

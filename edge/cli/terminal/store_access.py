@@ -15,7 +15,7 @@ from rich.console import RenderableType
 
 from edge.app.features import gateway_settings
 from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
-from edge.cli.terminal.table import open_console
+from edge.cli.terminal.table import print_table
 from edge.config import Settings
 from edge.foundation.errors import Refused
 from edge.model.json_value import read_json_text
@@ -95,7 +95,7 @@ class CommandOutput(Struct, frozen=True):
                 if isinstance(part, str):
                     print_text(part)
                 else:
-                    open_console().print(part)
+                    print_table(part)
         if self.is_failed:
             raise SystemExit(1)
 

@@ -1,12 +1,13 @@
-"""Tables that fit the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
+"""Tables that fit the terminal: columns of less interest are left out, then long texts wrap; ids stay whole."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import click
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,8 @@ _NEVER_CUT: Final = 100_000
 """Columns of a file or a pipe."""
 _LONGEST_WORD: Final = 24
 """A text that wraps gets at least the width of its longest word, up to this."""
+_READABLE: Final = 32
+"""Columns are left out until a text that wraps has this width."""
 _TEXTS: Final = frozenset(
     {"message", "error", "problem", "comment", "reason", "result", "detail", "labels", "client", "changes", "signal"}
 )
@@ -27,9 +30,10 @@ _TEXTS: Final = frozenset(
 
 
 class ColumnWidth(Struct, frozen=True):
-    """The width of a column in characters: in one line, and the least at which no id and no word is broken."""
+    """The width of a column in characters: in one line, one that reads well, and the least that breaks no word."""
 
     whole: int
+    readable: int
     least: int
 
 
@@ -37,7 +41,7 @@ def kept_columns(widths: Sequence[ColumnWidth], drop: Sequence[int], room: int) 
     """Return the columns that fit into `room` characters; only those of `drop` are left out, in this order."""
     kept = list(range(len(widths)))
     for index in drop:
-        if _sum([widths[number].least for number in kept]) <= room:
+        if _sum([widths[number].readable for number in kept]) <= room:
             break
         kept.remove(index)
     return tuple(kept)
@@ -71,7 +75,10 @@ class FittedTable(Table):
         if _sum([width.whole for width in widths]) <= options.max_width:
             yield from super().__rich_console__(console, options)
             return
-        kept = kept_columns(widths, self._drop, options.max_width)
+        # A column of empty cells says nothing. The first one bears what the rows are about.
+        empty = [index for index, texts in enumerate(cells) if index and not any(texts)]
+        drop = [*empty, *(index for index in self._drop if index not in empty)]
+        kept = kept_columns(widths, drop, options.max_width)
         table = Table(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
         for index in kept:
             is_text = names[index] in _TEXTS
@@ -80,11 +87,22 @@ class FittedTable(Table):
             table.add_column(header, no_wrap=not is_text, overflow="fold", min_width=least)
         for row in zip(*(self.columns[index].cells for index in kept), strict=True):
             table.add_row(*row)
-        # Ids that are wider than the terminal are not cut: the terminal breaks the line.
+        # Ids that are wider than the terminal are not cut: `print_table` lets the terminal break the line.
         width = max(options.max_width, _sum([widths[index].least for index in kept]))
-        yield from console.render(table, options.update(width=width))
+        for line in Segment.split_lines(console.render(table, options.update(width=width))):
+            yield from _without_trailing_blanks(line)
+            yield Segment.line()
         if left_out := [name for index, name in enumerate(names) if index not in kept]:
             yield Text(f"not shown: {', '.join(left_out)}; --wide and --json have all", style="bright_black")
+
+
+def _without_trailing_blanks(line: Iterable[Segment]) -> Iterator[Segment]:
+    """Yield the segments of a line up to its last character: beyond the terminal's width blanks would be a line."""
+    segments = list(line)
+    while segments and not segments[-1].text.rstrip():
+        segments.pop()
+    for number, segment in enumerate(segments, 1):
+        yield Segment(segment.text.rstrip(), segment.style) if number == len(segments) else segment
 
 
 def _plain(cell: object) -> str:
@@ -97,8 +115,10 @@ def _width(name: str, cells: Sequence[str]) -> ColumnWidth:
     whole = max([*own, cell_len(name)])
     if name in _TEXTS:
         longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
-        return ColumnWidth(whole, min(whole, max(header, min(longest, _LONGEST_WORD))))
-    return ColumnWidth(whole, max([*own, header]))
+        least = min(whole, max(header, min(longest, _LONGEST_WORD)))
+        return ColumnWidth(whole, min(whole, max(least, _READABLE)), least)
+    least = max([*own, header])
+    return ColumnWidth(whole, least, least)
 
 
 def local_time(milliseconds: int | None) -> str:
@@ -130,6 +150,11 @@ def _note_wide(context: click.Context, _option: click.Parameter, value: bool) ->
 wide_option = click.option(
     "--wide", is_flag=True, expose_value=False, callback=_note_wide, help="Print all columns, wider than the terminal."
 )
+
+
+def print_table(table: object) -> None:
+    """Print a table, or what else rich renders, without cutting what is wider than the terminal."""
+    open_console().print(table, crop=False)
 
 
 def open_console() -> Console:

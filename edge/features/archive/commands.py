@@ -16,7 +16,7 @@ from edge.cli.jobs.results import results_text
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_json, print_text
 from edge.cli.terminal.store_access import json_option, log_to_stderr, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table, wide_option
+from edge.cli.terminal.table import local_time, plain_table, print_table, wide_option
 from edge.features.archive.database import copy_to
 from edge.features.archive.export import ExportFormat, write_jobs
 from edge.features.archive.record import (
@@ -142,7 +142,7 @@ def find(archive: ArchiveSettings, search: Search, last: int, after: str, *, as_
         print_text("no jobs")
         return
     columns = ("verdict", "job", "parameters", "work master", "ended", "took s", "remark")
-    open_console().print(plain_table(*columns, rows=map(_cells, page.jobs), empty="no jobs"))
+    print_table(plain_table(*columns, rows=map(_cells, page.jobs), empty="no jobs"))
     if page.next:
         print_text(f"more: --after {page.next}")
 

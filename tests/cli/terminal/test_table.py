@@ -19,7 +19,8 @@ WORDS = st.lists(st.text("abcdefghij", min_size=1, max_size=20), max_size=20).ma
 def printed(table: FittedTable, width: int) -> list[str]:
     """Return the lines that a terminal of a width shows."""
     out = io.StringIO()
-    Console(file=out, width=width, force_terminal=True, color_system=None, markup=False, highlight=False).print(table)
+    console = Console(file=out, width=width, force_terminal=True, color_system=None, markup=False, highlight=False)
+    console.print(table, crop=False)
     return out.getvalue().splitlines()
 
 
@@ -40,12 +41,33 @@ def test_wide_terminal_shows_each_row_in_one_line() -> None:
     assert "may still be active" in lines[2]
 
 
-def test_text_wraps_before_a_column_is_left_out() -> None:
+def test_column_is_left_out_before_a_text_wraps_to_a_few_characters() -> None:
+    """Before, the message had ten characters of width, and a row seven lines."""
     lines = printed(alarms(), 80)
-    assert all(len(line.rstrip()) <= 80 for line in lines)
-    assert "2a54dfe0" in lines[1]
+    assert all(len(line) <= 80 for line in lines)
+    assert "not shown: severity; " in lines[-1]
+    assert len(lines) <= 5
+
+
+def test_text_of_32_characters_wraps_before_a_column_is_left_out() -> None:
+    lines = printed(alarms(), 98)
     assert "2026-11-26 13:21:51" in lines[1]
     assert not any("not shown" in line for line in lines)
+
+
+def test_column_of_empty_cells_is_left_out_first() -> None:
+    table = FittedTable(("id", "place", "state", "reason"), ("state",))
+    table.add_row("a" * 12, "", "b" * 12, "c" * 12)
+    lines = printed(table, 44)
+    assert lines[1].split() == ["a" * 12, "b" * 12, "c" * 12]
+    assert lines[-1] == "not shown: place; --wide and --json have all"
+
+
+def test_id_that_is_wider_than_the_terminal_is_not_cut() -> None:
+    """Before, the end of the id and what followed were missing."""
+    table = FittedTable(("node", "link"), ())
+    table.add_row("/run/redis-microdcs/line-of-the-plant/redis.sock", "up")
+    assert printed(table, 30)[1] == "/run/redis-microdcs/line-of-the-plant/redis.sock  up"
 
 
 def test_columns_that_do_not_fit_are_left_out_by_name() -> None:
@@ -66,7 +88,7 @@ def test_header_of_two_words_breaks_between_them() -> None:
     ("room", "kept"), [(100, (0, 1, 2)), (32, (0, 1, 2)), (31, (0, 2)), (21, (0, 2)), (20, (2,)), (1, (2,))]
 )
 def test_columns_are_dropped_in_their_order(room: int, kept: tuple[int, ...]) -> None:
-    widths = [ColumnWidth(20, 9), ColumnWidth(9, 9), ColumnWidth(30, 10)]
+    widths = [ColumnWidth(20, 9, 5), ColumnWidth(9, 9, 9), ColumnWidth(30, 10, 5)]
     assert kept_columns(widths, (1, 0), room) == kept
 
 
