@@ -59,9 +59,13 @@ def upgrade() -> None:
     text = sys.stdin.buffer.readline(MOST_CHARACTERS + 2).decode("ascii", errors="replace").strip()
     try:
         ended = execute_upgrade(text, UpgradeHost(), begin)
-    except (EdgeError, OSError) as error:
+    except EdgeError as error:
         answer(FleetState.REFUSED, str(error))
         raise
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+        answer(FleetState.REFUSED, reason)
+        raise Refused("upgrade", reason, "The package makes this folder: install microdcs-edge.") from error
     click.echo(ended.output or ended.reason, err=True)
     if ended.state is not FleetState.SUCCESSFUL:
         raise SystemExit(1)
