@@ -10,7 +10,7 @@
 # make demo SCENE=flows          shows flows: a report of a sensor, one of job results, one that is stopped in part
 # make test ARGS="-k sequence"   hands arguments to pytest
 # make test WORKERS=2            runs two files at a time instead of four; many tests wait more than they compute
-# make deb SUITE=trixie          builds for one suite only; as root, as system-test and debian13
+# make deb SUITE=trixie          builds for one suite only; as root, as system-test and clean-clone
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -30,7 +30,7 @@ endif
 # A machine that forbids it would compile every module again in each of the thousands of processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup check format test coverage docs schemas promises pictures lock clean outside long fuzz endure chaos bench deb repo system-test debian13 ansible-check release-check
+.PHONY: help demo setup check format test coverage docs schemas promises pictures lock clean outside long fuzz endure chaos bench deb repo system-test clean-clone ansible-check release-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -131,8 +131,8 @@ repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
 system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm; as root
 	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
 
-debian13: ## Run every test of a clean clone in a minimal Debian 13, without network; as root
-	@.ci/debian13 $(ARGS)
+clean-clone: ## Run demo and every test of a clean clone in a minimal Debian; SUITE=bookworm; as root
+	@SUITE=$(or $(SUITE),trixie) .ci/clean-clone $(ARGS)
 
 ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container
 	@.ci/ansible $(ARGS)
