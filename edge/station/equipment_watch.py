@@ -15,7 +15,7 @@ from edge.model.equipment_connection import NOT_CONNECTED_YET
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort, programs_of
-from edge.station.safing_tries import problem_of
+from edge.station.safing_tries import INTERVALS_S, problem_of
 from edge.store import equipment_memory
 from edge.store.client import Store
 
@@ -123,6 +123,7 @@ logger = structlog.get_logger(__name__)
 POLL_INTERVAL_S = 5.0
 _FIRST_POLLS_S = 0.5
 """The interval of the polls until the first tries to connect have ended: they take less than one of the others."""
+_FIRST_TRY_MS = 1000 * INTERVALS_S[0]
 CONFIRMED_WITHIN_MS = 10_000
 """The time within which equipment must confirm a stop or a reset, in milliseconds."""
 _OPEN_SAFING = 20
@@ -193,9 +194,14 @@ class EquipmentWatch:
             outgoing.type_id for loaded in self._active_runs.loaded.values() for outgoing in loaded.unanswered()
         )
         return tuple(
-            _health(equipment, _sum(waiting, equipment.type_ids), self.open_safing(equipment.equipment))
+            _health(equipment, _sum(waiting, equipment.type_ids), self._late_safing(equipment.equipment))
             for equipment in self.watched
         )
+
+    def _late_safing(self, equipment: EquipmentPort) -> list[OpenSafing]:
+        # What is on its way for the first time is not yet a trouble: people would see each stop as one.
+        due = self._clock() - _FIRST_TRY_MS
+        return [safing for safing in self.open_safing(equipment) if safing.reason or safing.since < due]
 
     def maybe_active(self) -> list[str]:
         """Return the equipment that declined a stop, or has not confirmed one in time: it may still be active."""

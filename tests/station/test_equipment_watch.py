@@ -275,6 +275,23 @@ async def test_unconfirmed_release_is_a_problem_of_connected_equipment(store: St
     )
 
 
+async def test_a_stop_that_is_on_its_way_is_not_yet_a_problem(store: Store, wait_until: WaitUntil) -> None:
+    """The page was red for a moment after each stop, also after that of a question to a person."""
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    clock = plant.runs.clock
+    assert isinstance(clock, Clock)
+    stop = OpenSafing(what="stop", command_id="J1/R/tighten/1", since=clock.now)
+    async with watching(plant, tool) as watch:
+        watch.open_safing = lambda _: (stop,)
+        tool.problem = "seen"
+        await wait_until(lambda: watch.health and watch.health[0].problem)
+        assert (str(watch.health[0].problem), watch.health[0].safing) == ("seen", 0)
+        clock.now += 2001
+        await wait_until(lambda: watch.health[0].safing)
+        assert "may still be active" in str(watch.health[0].problem)
+
+
 async def test_flood_of_unsolicited_answers_is_a_problem_while_it_lasts(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment()
     plant = await plant_at(store, tool)
