@@ -1,7 +1,7 @@
-"""Changes the core of asyncua 2.1.0: its limits, its services, its sessions.
+"""What all connections share: the address space, its limits and counters, the sessions, the subscriptions.
 
-The changes for one connection are in `server_framing`, `server_channel`, `request_processor` and `server_session`, as
-subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyncua fixes one of them itself.
+asyncua's core stays for its address space and its node sets; `tests/opcua/test_server_core.py` fails when asyncua
+corrects one of the reasons for which the rest is our own (docs/explanation/asyncua.md).
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence

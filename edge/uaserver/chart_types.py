@@ -13,6 +13,8 @@ from asyncua.server.internal_server import InternalServer
 
 from edge.model.job_state import Cause
 from edge.opcua.variant_json import variant
+from edge.sfc.run import ActionState, Outcome
+from edge.uaserver.enumerations import Enumeration, add_enumeration
 from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
     DURATION,
@@ -43,6 +45,9 @@ CHART_TYPE = type_node("RunningChartType")
 STEP_TYPE = type_node("ChartStepType")
 ACTION_TYPE = type_node("ChartActionType")
 
+CHART_STATE = Enumeration("ChartState", "The state of a running chart.", (*map(str, Outcome), "paused"))
+ACTION_STATE = Enumeration("ActionState", "The state of an activation of an action.", tuple(map(str, ActionState)))
+
 CHART = (
     VariableSpec("Recipe", base(T.String), "The ID of its Work Master.", lambda p: text(p.recipe)),
     VariableSpec(
@@ -52,7 +57,9 @@ CHART = (
         lambda p: ua.Variant(p.recipe_name.revision, T.UInt32),
     ),
     VariableSpec("RecipeHash", base(T.String), "The hash of its recipe.", lambda p: text(p.recipe_name.hash)),
-    VariableSpec("State", base(T.String), "running, paused, or how it ended.", lambda p: text(p.state)),
+    VariableSpec(
+        "State", CHART_STATE.data_type, "running, paused, or how it ended.", lambda p: CHART_STATE.variant(p.state)
+    ),
     VariableSpec("StartTime", base(T.DateTime), "When the job started.", lambda p: instant(p.started_at)),
     VariableSpec(
         "ActiveSteps",
@@ -82,7 +89,12 @@ STEP = (
     VariableSpec("Count", base(T.UInt32), "How often it was active.", lambda p: ua.Variant(p.count, T.UInt32)),
 )
 ACTION = (
-    VariableSpec("State", base(T.String), "How its latest activation stands.", lambda p: text(p.state)),
+    VariableSpec(
+        "State",
+        ACTION_STATE.data_type,
+        "How its latest activation stands.",
+        lambda p: ACTION_STATE.variant(p.state),
+    ),
     VariableSpec("Attempt", base(T.UInt32), "How often it was started.", lambda p: ua.Variant(p.attempt, T.UInt32)),
     VariableSpec(
         "Result", ua.NodeId(ua.ObjectIds.BaseDataType), "What the equipment answered.", lambda p: variant(p.result)
@@ -97,6 +109,8 @@ RETURN_STATUS = argument("ReturnStatus", base(T.UInt64), "The ReturnStatus of th
 
 def add_chart_types(iserver: InternalServer) -> None:
     """Add the type nodes with their modelling rules."""
+    for enumeration in (CHART_STATE, ACTION_STATE):
+        add_enumeration(iserver.aspace, enumeration)
     add_nodes(iserver, _type_items())
     add_modelling_rules(iserver, _modelling_rules())
 

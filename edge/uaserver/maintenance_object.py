@@ -14,6 +14,7 @@ from asyncua import ua
 from edge.model.plant import Maintenance
 from edge.opcua.server_core import ServerCore
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.enumerations import Enumeration, add_enumeration
 from edge.uaserver.live_list import write_value
 from edge.uaserver.method_roles import SWITCH_OFF_METHOD, SWITCH_ON_METHOD
 from edge.uaserver.methods import Target
@@ -57,13 +58,14 @@ def _since(mode: Maintenance | None) -> int | None:
     return mode.since or None if mode else None
 
 
+_KIND = Enumeration("MaintenanceKind", "What the maintenance mode does to running jobs.", ("off", "drain", "now"))
 _VARIABLES = (
     VariableSpec("On", base(T.Boolean), "Whether work is kept from starting.", lambda v: _flag(v.mode)),
     VariableSpec(
         "Kind",
-        base(T.String),
-        "What happens to running jobs: `drain`, they end, or `now`, they are paused; empty while it is off.",
-        lambda v: text(v.mode.kind.value if v.mode else ""),
+        _KIND.data_type,
+        "What happens to running jobs: drain, they end, or now, they are paused; off while the mode is off.",
+        lambda v: _KIND.variant(v.mode.kind.value if v.mode else "off"),
     ),
     VariableSpec(
         "Message",
@@ -93,6 +95,7 @@ class MaintenanceObject:
 
     def __init__(self, core: ServerCore, machines: Mapping[str, ua.NodeId]) -> None:
         """Add the nodes; `machines` are the building blocks of each scope."""
+        add_enumeration(core.aspace, _KIND)
         add_nodes(core, _types())
         add_modelling_rules(core, _rules())
         add_nodes(core, _instances())

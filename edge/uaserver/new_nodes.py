@@ -29,6 +29,7 @@ _OF_EVERY_CLASS: Final = (
 _ATTRIBUTES: Final[Mapping[ua.NodeClass, tuple[tuple[ua.AttributeIds, str, ua.VariantType], ...]]] = MappingProxyType(
     {
         ua.NodeClass.Object: (*_OF_EVERY_CLASS, (_A.EventNotifier, "EventNotifier", _T.Byte)),
+        ua.NodeClass.DataType: (*_OF_EVERY_CLASS, (_A.IsAbstract, "IsAbstract", _T.Boolean)),
         ua.NodeClass.ObjectType: (*_OF_EVERY_CLASS, (_A.IsAbstract, "IsAbstract", _T.Boolean)),
         ua.NodeClass.Method: (
             *_OF_EVERY_CLASS,

@@ -13,6 +13,7 @@ from asyncua import Node, ua
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings
 from edge.model.isa95 import Parameter
+from edge.uaserver.chart_types import ACTION_STATE, CHART_STATE
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import TYPES_URI
 from tests.app.running import opcua_in, settings_of
@@ -96,7 +97,9 @@ async def test_job_is_ordered_monitored_paused_and_queried_over_opcua(
             chart = await chart_of(space, "J1")
             await wait_until(lambda: plant.wrench.commands)
             assert await value(chart, space, "ActiveSteps") == ["Position"]
-            assert await value(chart, space, "Actions", "position@Position", "State") == "dispatched"
+            assert await value(chart, space, "Actions", "position@Position", "State") == ACTION_STATE.values.index(
+                "dispatched"
+            )
             assert any("position" in reason for reason in await value(chart, space, "WhyWaiting"))
             assert plant.wrench.commands[0].data["parameters"] == {"limit": 7}
             (shown,) = await (await space.job_order_list()).read_value()
@@ -104,7 +107,7 @@ async def test_job_is_ordered_monitored_paused_and_queried_over_opcua(
             assert parameter.Value == ua.Variant(7, ua.VariantType.Int32)
 
             assert await call(chart, "Pause", types, NO_COMMENT) == [1]
-            assert await value(chart, space, "State") == "paused"
+            assert await value(chart, space, "State") == CHART_STATE.values.index("paused")
             assert await call(chart, "Resume", types, NO_COMMENT) == [1]
             await plant.wrench.release()
             await wait_until(lambda: ear.states == ["Running", "Interrupted", "Running", "Ended"])

@@ -16,6 +16,7 @@ from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
 from edge.model.recipe_name import RecipeName
 from edge.model.user import Role
+from edge.uaserver.chart_types import ACTION_STATE, CHART_STATE
 from edge.uaserver.charts import Charts
 from edge.uaserver.namespaces import TYPES_URI, charts_uri
 from edge.uaserver.server import UaServer
@@ -92,7 +93,7 @@ async def test_chart_shows_the_current_state_of_its_run(charts: Charts, space: S
         "Recipe": (T.String, "rear-axle"),
         "RecipeRevision": (T.UInt32, 12),
         "RecipeHash": (T.String, "3f0c7b12aa45"),
-        "State": (T.String, "running"),
+        "State": (T.Int32, CHART_STATE.values.index("running")),
         "StartTime": (T.DateTime, datetime(2026, 1, 2, 3, tzinfo=UTC)),
         "ActiveSteps": (T.String, ["tighten"]),
         "WhyWaiting": (T.String, list(RUNNING.waiting)),
@@ -104,7 +105,7 @@ async def test_chart_shows_the_current_state_of_its_run(charts: Charts, space: S
     assert await values(steps["tighten"]) == {"X": (T.Boolean, True), "T": (T.Double, 300.0), "Count": (T.UInt32, 2)}
     actions = await named((await named(chart))["Actions"])
     assert await values(actions["photo@position"]) == {
-        "State": (T.String, "completed"),
+        "State": (T.Int32, ACTION_STATE.values.index("completed")),
         "Attempt": (T.UInt32, 1),
         "Result": (T.String, '{"ok":true}'),
         "Deadline": (T.Null, None),

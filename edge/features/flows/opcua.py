@@ -23,6 +23,7 @@ from edge.features.flows.flow_view import FlowMethods, FlowView
 from edge.opcua.access import CALLER
 from edge.sfc.identifiers import quote
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.enumerations import Enumeration, add_enumeration
 from edge.uaserver.intervention_methods import read_text
 from edge.uaserver.live_list import BUNDLE_S, notify_all
 from edge.uaserver.methods import PartMethod, Target
@@ -73,8 +74,11 @@ def _duration(milliseconds: int | None) -> ua.Variant:
     return ua.Variant(0.0 if milliseconds is None else float(milliseconds), T.Double)
 
 
+FLOW_STATE = Enumeration("FlowState", "The state of a flow.", ("registered", "running", "stopped", "completed"))
 FLOW = (
-    VariableSpec("State", base(T.String), "registered, running, stopped or completed.", lambda f: text(f.state)),
+    VariableSpec(
+        "State", FLOW_STATE.data_type, "Whether it runs, and how it ended.", lambda f: FLOW_STATE.variant(f.state)
+    ),
     VariableSpec("Reason", base(T.String), "Why it was stopped.", lambda f: text(f.reason)),
     VariableSpec(
         "LastCycle",
@@ -223,6 +227,7 @@ async def add_types(_core: GatewayParts, new: NewServer) -> None:
 
 def add_flow_types(iserver: InternalServer) -> None:
     """Add the types of flows."""
+    add_enumeration(iserver.aspace, FLOW_STATE)
     add_nodes(iserver, _types())
     add_modelling_rules(iserver, _rules())
 

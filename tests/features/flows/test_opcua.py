@@ -11,7 +11,8 @@ from asyncua import Client, Node, ua
 from msgspec.structs import replace
 
 from edge.features.flows.flow_view import FlowView
-from edge.features.flows.opcua import FLOW, MOST_FLOWS, FlowNodes, add_flow_types
+from edge.features.flows.opcua import FLOW, FLOW_STATE, MOST_FLOWS, FlowNodes, add_flow_types
+from edge.features.flows.state import FlowStatus
 from edge.foundation.errors import Refused
 from edge.model.user import Role
 from edge.uaserver.namespaces import TYPES_URI, application_uri
@@ -97,7 +98,7 @@ async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) 
         for variable_spec in FLOW
     }
     assert values == {
-        "State": "running",
+        "State": FLOW_STATE.values.index("running"),
         "Reason": "",
         "LastCycle": 7,
         "LastCycleState": "completed",
@@ -120,10 +121,10 @@ async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) 
 async def test_flow_ids_that_contain_each_other_have_separate_nodes(flows: FlowNodes, space: Space) -> None:
     flows.show("a", VIEW)
     flows.show("a/State", replace(VIEW, state="stopped"))
-    assert await (await member(space, "a", "State")).read_value() == "running"
-    assert await (await member(space, "a/State", "State")).read_value() == "stopped"
+    assert await (await member(space, "a", "State")).read_value() == FLOW_STATE.values.index("running")
+    assert await (await member(space, "a/State", "State")).read_value() == FLOW_STATE.values.index("stopped")
     flows.hide("a/State")
-    assert await (await member(space, "a", "State")).read_value() == "running"
+    assert await (await member(space, "a", "State")).read_value() == FLOW_STATE.values.index("running")
     flows.hide("a")
 
 
@@ -140,7 +141,10 @@ async def test_subscriber_gets_changed_values_and_the_end(flows: FlowNodes, spac
     nodes = [await member(space, "tick", name) for name in ("State", "LastCycle")]
     handles = await subscription.subscribe_data_change(nodes)
     async with asyncio.timeout(30):
-        assert {await notified.get(), await notified.get()} == {("State", "running"), ("LastCycle", 7)}
+        assert {await notified.get(), await notified.get()} == {
+            ("State", FLOW_STATE.values.index("running")),
+            ("LastCycle", 7),
+        }
         flows.show("tick", replace(VIEW, last_cycle=8))
         assert await notified.get() == ("LastCycle", 8)
         flows.hide("tick")
@@ -154,7 +158,7 @@ async def test_subscriber_gets_changed_values_and_the_end(flows: FlowNodes, spac
 async def test_flow_that_is_registered_again_can_be_read(flows: FlowNodes, space: Space) -> None:
     for state in ("registered", "stopped"):
         flows.show("again", replace(VIEW, state=state))
-        assert await (await member(space, "again", "State")).read_value() == state
+        assert await (await member(space, "again", "State")).read_value() == FLOW_STATE.values.index(state)
         flows.hide("again")
         flows.hide("again")
 
@@ -207,3 +211,8 @@ async def test_failed_call_is_answered_with_an_error() -> None:
     assert missing.StatusCode.value == ua.StatusCodes.BadArgumentsMissing
     assert refused.StatusCode.name == "Uncertain"
     assert refused.OutputArguments[0].Value == 1 << 32
+
+
+async def test_states_of_a_flow_are_those_of_its_record() -> None:
+    """The types of flows in OPC UA import no engine of flows."""
+    assert FLOW_STATE.values == tuple(FlowStatus)
