@@ -14,9 +14,10 @@ from asyncua.crypto.security_policies import SecurityPolicyFactory
 from asyncua.server.address_space import NodeData
 from asyncua.server.internal_server import InternalServer
 
-from edge.opcua.access import AccessPolicy, Caller, Peer
+from edge.opcua.access import AccessPolicy, Caller
 from edge.opcua.limits import DEFAULTS, ServerLimits
 from edge.opcua.request_counts import ServerCounts
+from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_session import ServerSession
 from edge.opcua.subscriptions import ClientSubscriptions, SessionConnection
 from edge.opcua.time_slices import Turns
@@ -76,7 +77,7 @@ class ServerCore(InternalServer):
         self.counts = ServerCounts()
         self.subscriptions = ClientSubscriptions(self.aspace, limits, self.turns)
         """Those of clients; asyncua's service has none."""
-        self.read_checks: list[Callable[[ua.NodeId, Caller, Peer], bool]] = []
+        self.read_checks: list[Callable[[ua.NodeId, Caller, ServerChannel], bool]] = []
         """Return whether a caller may read the value of a node; each check must agree."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
         """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""

@@ -19,8 +19,9 @@ from edge.access.localization import known_languages
 from edge.foundation.ticks import next_tick
 from edge.model.user import Role
 from edge.opcua import diagnostics, limits
-from edge.opcua.access import Caller, Peer
+from edge.opcua.access import Caller
 from edge.opcua.answer_encoding import shared_array
+from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_core import ServerCore
 from edge.opcua.view_service import CONTINUATION_POINTS
 from edge.uaserver.live_list import notify_all
@@ -43,6 +44,7 @@ _SUMMARY = _I.Server_ServerDiagnostics_ServerDiagnosticsSummary
 _SESSIONS = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionDiagnosticsArray)
 _SECURITY = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionSecurityDiagnosticsArray)
 _SUBSCRIPTIONS = ua.NodeId(_I.Server_ServerDiagnostics_SubscriptionDiagnosticsArray)
+_OF_ENGINEERS = frozenset({_SESSIONS, _SUBSCRIPTIONS, _SECURITY})
 
 
 def build_date() -> datetime:
@@ -166,8 +168,9 @@ class _Cached:
         return self._value
 
 
-def _may_read(node_id: ua.NodeId, caller: Caller, peer: Peer) -> bool:
+def _may_read(node_id: ua.NodeId, caller: Caller, channel: ServerChannel) -> bool:
     """Return whether a caller may read a node: the arrays of sessions and subscriptions are for engineers."""
-    if node_id not in {_SESSIONS, _SUBSCRIPTIONS, _SECURITY}:
+    if node_id not in _OF_ENGINEERS:
         return True
+    peer = channel.peer
     return caller.role >= Role.ENGINEER and (node_id != _SECURITY or peer.is_encrypted or peer.is_local)

@@ -16,7 +16,8 @@ from asyncua.server.address_space import AttributeValue, NodeData
 from edge.features.telemetry.opcua.history_values import STATUS_OF
 from edge.features.telemetry.opcua.tag_items import UNDEFINED, TagItem, item_of, value_of
 from edge.model.instant import utc
-from edge.opcua.access import Caller, Peer
+from edge.opcua.access import Caller
+from edge.opcua.server_channel import ServerChannel
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.uaserver.live_list import notify_all
@@ -117,7 +118,7 @@ class TagNodes:
         kind = self._item(tag).variable_type
         return make_reference(HAS_COMPONENT, tag_node_id(tag), _name(tag), ua.NodeClass.Variable, kind)
 
-    def may_read(self, node_id: ua.NodeId, caller: Caller, _peer: Peer) -> bool:
+    def may_read(self, node_id: ua.NodeId, caller: Caller, _channel: ServerChannel) -> bool:
         """Return whether a caller may read the value of a node: that of a tag needs the role of its definition."""
         tag = tag_of(node_id)
         definition = None if tag is None else self._definition(tag)
