@@ -110,6 +110,7 @@ async def test_export_is_streamed_as_csv(eve: Browser) -> None:
 async def test_pages_show_search_one_result_and_two(eve: Browser) -> None:
     page = (await eve.get("/results?days=1&text=VIN-J")).text
     assert [f"<strong>VIN-J{number}</strong>" in page for number in (1, 2, 3)] == [True] * 3
+    assert "<th>Verdict</th>" in page
     assert "No job meets the search." in (await eve.get("/results?text=nothing")).text
     (job, other, _) = (await eve.get("/api/v1/results")).json["jobs"]
     one = (await eve.get(f"/result?id={job['id']}")).text
