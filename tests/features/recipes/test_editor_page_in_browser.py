@@ -15,6 +15,7 @@ from tests.features.page.conftest import browser, clock, plant, tool, users  # n
 from tests.features.page.serving import Browser, services_of
 from tests.features.recipes.desks import desk_on
 from tests.features.recipes.editor_screen import (
+    FORM,
     SMALL_TARGETS,
     edited,
     element,
@@ -97,4 +98,21 @@ async def test_touch_on_a_small_panel_adds_a_step_and_an_action(browser: Browser
     small = await screen.run(SMALL_TARGETS)
     assert small == []
     assert not await screen.run("document.documentElement.scrollWidth > innerWidth")
+    assert screen.faults == []
+
+
+async def test_keys_of_a_panel_write_a_condition(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    await screen.show(800, 480)
+    await screen.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
+    draft = await open_draft(browser, screen, desk)
+    await screen.tap(element("transition", "0"))
+    await screen.tap(f"{FORM} [name=condition]")
+    await screen.run(
+        "(() => { const field = document.activeElement; field.value = '';"
+        " field.dispatchEvent(new Event('input', {bubbles: true})) })()"
+    )
+    for name in ("x", "signs", "shift", ">", "2", "done"):
+        await screen.tap(f".keypad [data-key='{name}']")
+    await version(screen, 2)
+    assert (await recipe_of(desk, draft))["transitions"][0]["condition"] == "x>2"
     assert screen.faults == []

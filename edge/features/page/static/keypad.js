@@ -7,8 +7,10 @@ const LETTERS = {
   fr: ["azertyuiop", "qsdfghjklm", "wxcvbné"],
 };
 const SIGNS = ["1234567890", "-/:;()@#+", ".,_?!%&"];
+// The signs of conditions, with shift.
+const MORE_SIGNS = ["<>=!*+-", "()[]{}", "._,'\""];
 const SCROLL_MS = 250;
-const TYPED = "input:not([type=checkbox], [type=radio], [type=file], [type=hidden], [type=submit])";
+const TYPED = "textarea, input:not([type=checkbox], [type=radio], [type=file], [type=hidden], [type=submit])";
 
 let field = null; // The field that the keys write to.
 let text = ""; // Its text; a number that is not whole yet, as "1.", is not in the field.
@@ -66,7 +68,7 @@ function figures(kind) {
 }
 
 function letters() {
-  const rows = signs ? SIGNS : (LETTERS[document.documentElement.lang] ?? LETTERS.en);
+  const rows = signs ? (upper ? MORE_SIGNS : SIGNS) : (LETTERS[document.documentElement.lang] ?? LETTERS.en);
   const [first, second, third] = rows.map((row) => [...(upper ? row.toUpperCase() : row)]);
   return [rowOf(first), rowOf(second), rowOf(["shift", ...third, "back"]), rowOf(["hide", "signs", "space", ".", "-", "done"])];
 }

@@ -138,7 +138,8 @@ export function properties(panel, { draft, texts, offers, names, run }) {
   }
 
   panel.addEventListener("input", ({ target }) => target.name && (target.dataset.dirty = ""));
-  panel.addEventListener("change", ({ target }) => commit(target));
+  // The keys of a panel write into a field without a change that the browser sees.
+  for (const name of ["change", "focusout"]) panel.addEventListener(name, ({ target }) => commit(target));
   panel.addEventListener("submit", async (event) => {
     event.preventDefault();
     const target = document.activeElement;
