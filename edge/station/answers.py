@@ -48,6 +48,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind, RefusedMessage
 from edge.store.dedupe import equipment_sender, had_result, load_scope_of_removed, was_taken
+from edge.store.lease_watch import LIFETIME_S
 from edge.store.runs import active_jobs
 
 
@@ -192,8 +193,11 @@ class Answers:
         """Commit the begun mark of a command before its start is sent.
 
         A start that this process has marked and not sent may be sent, also after a failover. Raises NotSent when the
-        mark is not confirmed.
+        mark is not confirmed, and when this process stood still meanwhile: another gateway may have taken over, and a
+        person decided about the start.
         """
+        clock = self._store.own_lease.clock
+        began = clock()
         try:
             if self._direct.is_waiting(command_id):
                 await self._store.settle_start()
@@ -203,6 +207,8 @@ class Answers:
                 await self._store.settle_start()
         except Unavailable as error:
             raise NotSent(error.text, error.advice_text) from error
+        if begin is Begin.NEW and (seconds := clock() - began) >= LIFETIME_S:
+            raise NotSent(Text.of("this process stood still for {seconds:.0f} s", seconds=seconds))
         # Another call may have released it meanwhile.
         return Begin.AGAIN if begin is Begin.NEW and not held_starts.release(command_id) else begin
 

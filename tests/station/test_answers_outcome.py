@@ -17,6 +17,7 @@ from edge.station.response import UNKNOWN_ID
 from edge.station.runs import Runs
 from edge.store import dead_letters, responses
 from edge.store.dead_letters import LetterKind
+from edge.store.lease_watch import LIFETIME_S, OwnLease
 from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance
 from tests.station.test_answers import started
 from tests.store.losing_store import LosingStore, Loss
@@ -177,6 +178,26 @@ async def test_held_start_whose_outcome_became_unknown_is_not_sent(plant: Plant,
         await Answers(UnconfirmedStore(plant.store, ()), plant.runs, DEDUPE_MS).begin(command)
     await plant.answers.answer(OutcomeUnknown(command, "no answer"))
     assert await plant.answers.begin(command) is Begin.AGAIN
+
+
+class FrozenStore(LosingStore):
+    """A store at which the process stands still, until another gateway may have taken over."""
+
+    seconds = 0.0
+
+    async def settle_start(self) -> None:
+        """Advance the clock."""
+        self.seconds += LIFETIME_S
+
+
+async def test_start_is_not_sent_by_a_process_that_stood_still(plant: Plant, tool: FakeEquipment) -> None:
+    """Another gateway had taken over, a person had the start repeated, and the bolt was tightened twice."""
+    await started(plant, "J1")
+    command, store = tool.commands[0].command_id, FrozenStore(plant.store, ())
+    store.own_lease = OwnLease(lambda: store.seconds)
+    with pytest.raises(NotSent, match="stood still for 4 s"):
+        await Answers(store, plant.runs, DEDUPE_MS).begin(command)
+    assert await plant.answers.begin(command) is Begin.NEW
 
 
 async def test_two_calls_at_once_release_a_start_once(plant: Plant, tool: FakeEquipment) -> None:
