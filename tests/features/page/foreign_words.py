@@ -18,7 +18,7 @@ SHOWN_ATTRIBUTES: Final = frozenset({"title", "alt", "aria-label", "placeholder"
 NOT_READ: Final = frozenset({"script", "style", "code", "pre", "noscript"})
 """Elements without text for people: programs, conditions of recipes and commands are the same in each language."""
 SHARED: Final = {
-    "de": "alarm broker host name offline only optional port sentinels start system",
+    "de": "alarm broker host name offline only optional port sentinels start status system",
     "fr": "messages only primary second sentinels sessions versions",
 }
 """Words that are the same in English and in the other language."""
