@@ -95,7 +95,8 @@ _CHECK_INTERVAL_S = 1.0
 _STORE_WITHIN_S = 1.0
 """With the interval: a change is published within two seconds, even if the store hangs."""
 _REPLICAS_WITHIN_S = 2.5
-"""With `durability = "replicated"`: a confirmation takes a second at most, and may wait for the one before it."""
+"""With `durability = "replicated"` in addition: a confirmation takes a second at most, and may wait for another one.
+"""
 _HANDLED_WITHIN_S = 60.0
 """A message that is longer with its handler is a problem: those behind it wait, and the broker sends no more."""
 _CERTIFICATE_INTERVAL_S = 60.0
@@ -271,9 +272,12 @@ class Health:
             raise Unavailable(
                 Text.of("Redis does not answer within {store_within_s:g} s", store_within_s=_STORE_WITHIN_S)
             ) from None
+        replication = self._store.ha.replication if self._store.ha else None
+        if replication is None or not replication.is_required:
+            return state
         try:
             async with asyncio.timeout(_REPLICAS_WITHIN_S):
-                await self._store.settle()
+                await replication.confirm()
         except (Unavailable, TimeoutError) as error:
             reason = error.text if isinstance(error, Unavailable) else Text.of("no reply in time")
             raise Unavailable(

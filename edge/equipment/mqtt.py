@@ -338,7 +338,8 @@ class MqttEquipment:
                 await self._permission.grant()
             require_broker(self._session, self.name)
         except BaseException:
-            self._station.withhold(command.command_id)
+            if is_once:
+                self._station.withhold(command.command_id)
             raise
         await self._publish(command, Phase.START)
         if is_once and self._sent.is_undelivered(command.command_id):

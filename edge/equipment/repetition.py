@@ -25,14 +25,9 @@ def count_repeated_start(station: StationPort, command: Command) -> None:
 async def permit_start(station: StationPort, command: Command) -> None:
     """Return when a start may be sent, and count it if the equipment may have received it before.
 
-    A start that has waited in memory waits on while the primary of the store is not confirmed. One that waits until the
-    end of its gateway has not left.
+    A start that has waited in memory waits on while the primary of the store is not confirmed.
     """
-    try:
-        await retry_while_unavailable("start", station.permit_start, _LOOK_AGAIN_S)
-    except BaseException:
-        station.withhold(command.command_id)
-        raise
+    await retry_while_unavailable("start", station.permit_start, _LOOK_AGAIN_S)
     count_repeated_start(station, command)
 
 
@@ -61,5 +56,10 @@ class StartPolicy:
                 raise Refused("device", "the command was stopped before it was started")
 
     async def permit(self, command: Command) -> None:
-        """Return when a start may be sent, as `permit_start`."""
-        await permit_start(self._station, command)
+        """Return when a start may be sent, as `permit_start`; one that waits until its gateway ends has not left."""
+        try:
+            await permit_start(self._station, command)
+        except BaseException:
+            if self.is_once:
+                self._station.withhold(command.command_id)
+            raise

@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import Unavailable, unwrap_group
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
 from edge.links.mqtt import Message, MqttSession
@@ -160,7 +160,10 @@ class ChangeWindow:
         if not finished:
             return
         # Side by side: one after the other they would bound the rate of ends by the time of a round trip.
-        await asyncio.gather(*(self._deliveries.confirm(change.read) for change in finished if change.read))
+        with unwrap_group():
+            async with TaskGroup() as tasks:
+                for job in (change.read for change in finished if change.read):
+                    tasks.create_task(self._deliveries.confirm(job), name=f"note result of {job.order.job_order_id}")
         events = next((change.position for change in reversed(finished) if change.position), None)
         saved = changes.save_cursor(self._store.keys, finished[-1].change, events)
         await self._store.commit(join((saved, *(change.noted for change in finished))))
