@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from edge.cli.store import status_output
-from edge.cli.terminal import store_access
+from edge.cli.terminal import table
 from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView
 from edge.store.store_state import FenceState, NodeReport, StoreState, state_of
 
@@ -37,7 +37,7 @@ def line() -> StoreState:
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, state: StoreState, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    monkeypatch.setattr(store_access, "open_console", lambda: Console(width=80, highlight=False, markup=False))
+    monkeypatch.setattr(table, "open_console", lambda: Console(width=80, highlight=False, markup=False))
     output = status_output(state)
     with contextlib.suppress(SystemExit):
         output.print(as_json=False)

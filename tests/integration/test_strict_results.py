@@ -172,7 +172,7 @@ async def test_unacknowledged_result_that_comes_again_after_a_kill_counts_once(w
         assert controller.acknowledged == []
         controller.quirks.latency = 0.0
         async with attached(controller, station):
-            await wait_until(lambda: controller.acknowledged == [1])
+            await wait_until(lambda: controller.acknowledged == [1] and station.answers)
     assert (len(station.answers), station.late_results) == (1, [])
 
 
