@@ -191,12 +191,13 @@ def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[TrialQuestion]:
             events.setdefault(action.step, []).append(action)
     times = Counter[str]()
     changes: Sequence[Mapping[str, Any]] = trace["steps"]
-    left = {(item["step"], item["t"]) for item in changes if not item["active"]}
-    for item in changes:
+    for place, item in enumerate(changes):
         step, at = item["step"], item["t"]
         if item["active"] and step in events:
             times[step] += 1
-            for action in () if (step, at) in left else events[step]:
+            # A step may be entered again at the instant at which it was left.
+            after = next((later for later in changes[place + 1 :] if later["step"] == step), None)
+            for action in () if after is not None and after["t"] == at else events[step]:
                 yield TrialQuestion(
                     kind="event",
                     type_id=action.type_id,

@@ -68,6 +68,20 @@ def test_trial_stops_at_the_first_command() -> None:
     assert (state.frames[-1].active, state.end) == (("Tighten",), "")
 
 
+def test_an_event_is_asked_for_again_when_its_step_begins_again() -> None:
+    """A retry of a camera check timed out in each trial: the step is left and entered at one instant."""
+    again = transition("Check", "Check", "not actions.check.result.ok and actions.check.attempts < 3", priority=2)
+    done = transition("Check", "Done", "actions.check.result.ok", priority=1)
+    failed = transition("Check", "Failed", "not actions.check.result.ok", priority=3)
+    check = action("check", "Check", type_id="check.v1", interaction="pull_event", timeout_seconds=20)
+    retry = recipe("Check Done Failed", [done, again, failed], [check])
+    bad: tuple[str, dict[str, Any]] = ("ok", {"after": 1, "data": {"ok": False}})
+    state, _ = play(retry, bad, bad)
+    assert [(item.kind, item.nth, item.at) for item in state.questions] == [("event", 3, 2)]
+    assert play(retry, bad, bad, ("ok", {"data": {"ok": True}}))[0].steps[-1] == "Done"
+    assert play(retry, bad, bad, bad)[0].steps[-1] == "Failed"
+
+
 def test_answers_lead_to_the_end_and_make_a_test() -> None:
     state, _ = play(
         RETRY,
