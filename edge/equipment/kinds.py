@@ -25,6 +25,9 @@ class EquipmentKind(Struct, frozen=True):
     Refused, SettingsError and Unavailable. Empty where the gateway alone reaches it."""
     members: tuple[str, ...] = ()
     """The members that its results have; more may come."""
+    action_types: str = ""
+    """The function that returns what recipes name for it: `action_types(section, programs) -> ActionTypes`, with its
+    programs as `EquipmentHealth` lists them. Empty where only the equipment knows its parameters."""
 
 
 CORE_KINDS: Final = {

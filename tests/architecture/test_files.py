@@ -72,6 +72,13 @@ TESTED_ELSEWHERE = {
     "edge/store/logins.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
     "edge/features/opcua_extras/opcua.py": ("tests/app/test_opcua.py", "it needs a whole gateway"),
     "edge/uaserver/parts.py": ("tests/uaserver/test_server.py", "they are added to a server"),
+    **{
+        f"edge/features/{feature}/action_types.py": (
+            "tests/equipment/test_action_types.py",
+            "every kind declares alike",
+        )
+        for feature in ("joining", "lamps", "openprotocol", "prompts", "readers", "vision")
+    },
 }
 """Module -> the test that covers it and why that is not the one of its name."""
 
@@ -86,7 +93,7 @@ REASONS_OF_SHORT_FILES = {
     "edge/features/*/cli/*.py": "a command is imported when it is called",
     "edge/__main__.py": "`python -m edge`",
     "edge/cli/schemas.py": "it imports the models of every feature, and no other command does",
-    "edge/equipment/kinds.py": "every command reads the table; the kinds import the libraries of protocols",
+    "edge/features/*/action_types.py": "only the editor of recipes imports it",
     "edge/features/telemetry/sources/device_carriers.py": "a value that the sources of two protocols share",
     "edge/model/certificate.py": "the public form of one object",
     "edge/features/archive/withdrawal.py": "a gateway without an archive imports nothing else of it",

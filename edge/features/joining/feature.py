@@ -15,6 +15,7 @@ FEATURE = Feature(
                 *("evaluation", "process", "trace", "counters", "results", "result_id", "sequence_number"),
                 *("is_simulated", "created_at", "torque", "angle"),
             ),
+            action_types="edge.features.joining.action_types:action_types",
         ),
     },
 )

@@ -9,7 +9,9 @@ FEATURE = Feature(
     prepare="edge.features.lamps.equipment:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(
-            "edge.features.lamps.settings:StackLightSettings", "edge.features.lamps.equipment:open_stacklight"
+            "edge.features.lamps.settings:StackLightSettings",
+            "edge.features.lamps.equipment:open_stacklight",
+            action_types="edge.features.lamps.action_types:action_types",
         ),
     },
 )

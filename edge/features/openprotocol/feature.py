@@ -21,6 +21,7 @@ FEATURE = Feature(
                 *("parameter_set", "parameter_set_name", "job", "batch", "counts", "results", "result_id"),
                 *("created_at", "tool_serial", "controller", "plot", "trace"),
             ),
+            action_types="edge.features.openprotocol.action_types:action_types",
         ),
     },
 )

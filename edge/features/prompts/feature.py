@@ -28,6 +28,7 @@ FEATURE = Feature(
             "edge.features.prompts.settings:OperatorSettings",
             "edge.features.prompts.equipment:open_operator",
             members=("confirmed", "choice"),
+            action_types="edge.features.prompts.action_types:action_types",
         ),
     },
 )

@@ -13,7 +13,9 @@ FEATURE = Feature(
     subcommands={"sim": {"reader": "edge.features.readers.simulated:reader"}},
     kinds={
         "reader": EquipmentKind(
-            "edge.features.readers.settings:ReaderSettings", "edge.features.readers.equipment:open_reader"
+            "edge.features.readers.settings:ReaderSettings",
+            "edge.features.readers.equipment:open_reader",
+            action_types="edge.features.readers.action_types:action_types",
         ),
     },
 )

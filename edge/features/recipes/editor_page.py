@@ -1,6 +1,6 @@
 """The pages of drafts: the list, where one begins, and the editor; and what the editor asks while a person types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -11,14 +11,13 @@ from edge.app.page_part import ApiCall, ApiOperation, PageData, PageServices, Re
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.recipes.api_models import ConditionBody, public_draft
 from edge.features.recipes.desk import Desk
+from edge.features.recipes.offers import offers_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import labels
 from edge.model.json_value import read_json_text
-from edge.model.recipe import Action, Qualifier, Recipe, is_recipe_schema, parse_recipe
+from edge.model.recipe import Qualifier, Recipe, parse_recipe
 from edge.model.user import Role
 from edge.sfc.condition import Names, compile_condition
-from edge.station.public_job import equipment_by_type
-from edge.store.resources import load_work_masters
 
 DRAFTS: Final = "/recipe-drafts"
 EDITOR: Final = "/recipe-draft"
@@ -28,7 +27,6 @@ LINKS: Final = (
     ("/recipe-release", "release_draft"),
 )
 """The other pages of a draft: their addresses, and the keys of their texts."""
-_MOST_OFFERS: Final = 200
 _WORDS: Final = (
     *("ends_here", "implied_transition", "in_past_jobs", "never_asked", "new_action", "new_branch", "new_step"),
     *("new_type", "no_past_jobs", "place", "saved", "select_first", "selection", "simultaneous"),
@@ -41,16 +39,6 @@ class ConditionFault(Struct, frozen=True, kw_only=True):
     """Why a condition cannot be read with the names of a draft; empty where it can."""
 
     fault: str
-
-
-class TypeOffer(Struct, frozen=True, kw_only=True):
-    """A type of command or event that the station takes: its equipment, and how an action of a recipe uses it."""
-
-    type_id: str
-    equipment: str = ""
-    interaction: str = ""
-    timeout_seconds: float = 0
-    parameters: Mapping[str, Any] = {}
 
 
 async def _recipe(desk: Desk, draft_id: str) -> Recipe:
@@ -80,7 +68,7 @@ async def _editor(services: PageServices, caller: WebCaller, query: Mapping[str,
     draft = await desk.draft(query.get("draft", ""))
     return "recipe-draft.html", {
         "draft": public_draft(draft),
-        "offers": msgspec.to_builtins(await _offers(services, desk, draft.scope)),
+        "offers": msgspec.to_builtins(await offers_of(desk, draft.scope, caller.language)),
         "links": LINKS,
         "texts": _texts(caller.language),
         "qualifiers": [qualifier.value for qualifier in Qualifier],
@@ -100,29 +88,6 @@ def _texts(language: str) -> Mapping[str, Any]:
         },
         "levels": {level: label[f"finding.{level}"] for level in ("fault", "warning", "information")},
     }
-
-
-async def _offers(services: PageServices, desk: Desk, scope: str) -> Sequence[TypeOffer]:
-    """Return the types of the equipment of the station, and those that stored recipes use, each once."""
-    equipment = equipment_by_type(desk.settings.southbound)
-    masters = await load_work_masters(services.store, scope)
-    recipes = [parse_recipe(master.data)[0] for master in masters if is_recipe_schema(master.dataschema)]
-    used = {action.type_id: action for recipe in recipes if recipe for action in recipe.actions}
-    return [
-        _offer(type_id, equipment.get(type_id, ""), used.get(type_id)) for type_id in dict.fromkeys((*equipment, *used))
-    ][:_MOST_OFFERS]
-
-
-def _offer(type_id: str, equipment: str, action: Action | None) -> TypeOffer:
-    if action is None:
-        return TypeOffer(type_id=type_id, equipment=equipment)
-    return TypeOffer(
-        type_id=type_id,
-        equipment=equipment,
-        interaction=action.interaction,
-        timeout_seconds=action.timeout_seconds,
-        parameters=action.parameters,
-    )
 
 
 async def _drafts(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:

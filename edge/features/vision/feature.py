@@ -15,6 +15,7 @@ FEATURE = Feature(
                 *("result_state", "result_id", "job_id", "meas_id", "part_id", "recipe_id", "is_simulated"),
                 *("created_at", "content"),
             ),
+            action_types="edge.features.vision.action_types:action_types",
         ),
     },
 )

@@ -71,8 +71,8 @@ export function properties(panel, { draft, texts, offers, names, run }) {
       });
       form.elements.duration_seconds.closest("label").hidden = !TIMED.has(action.qualifier);
       fillInterventions(form, action.interventions);
-      const known = Object.keys(offers.find((offer) => offer.type_id === action.type_id)?.parameters ?? {});
-      fillParameters(form.querySelector("[data-list=parameters]"), action.parameters ?? {}, known);
+      const offer = offers.find(({ type_id }) => type_id === action.type_id);
+      fillParameters(form.querySelector("[data-list=parameters]"), action.parameters ?? {}, offer);
     },
     transition(form, recipe, next, isSame) {
       const place = form.querySelector("[data-list=ways]");
@@ -129,7 +129,8 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     if (target.dataset.dirty === undefined || target.matches("[data-still]")) return true;
     // The value of a new parameter is still to come: until then its name is kept here.
     if (target.name === "parameter" && target.value.trim() && !field(target.closest(".pair"), "value").value) return true;
-    delete target.dataset.dirty;
+    // Name and value of a parameter are sent together.
+    for (const part of target.closest(".pair")?.querySelectorAll("input") ?? [target]) delete part.dataset.dirty;
     const at = selection;
     const given = givenBy(target);
     const isDone = await run((recipe) => changeOf(given, at, recipe, offers), (recipe) => after(given, at, recipe));
@@ -188,21 +189,36 @@ function fillInterventions(form, own) {
   }
 }
 
-function fillParameters(place, parameters, known) {
+// Parameters of stored recipes have a row of their own, further ones of the equipment are offered.
+function fillParameters(place, parameters, offer) {
   // While a person types in them they stay: a new row has no name yet.
   if (place.contains(document.activeElement) && place.querySelector("[data-dirty]")) return;
   const template = place.parentElement.querySelector("template").content.firstElementChild;
-  const rows = [...Object.entries(parameters), ...known.filter((name) => !(name in parameters)).map((name) => [name, ""]), ["", ""]];
+  const rows = [...Object.entries(parameters), ...Object.keys(offer?.parameters ?? {}).filter((name) => !(name in parameters)).map((name) => [name, ""]), ["", ""]];
   const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("input")].indexOf(document.activeElement) : -1;
   place.replaceChildren(
     ...rows.map(([name, value]) => {
       const row = template.cloneNode(true);
       field(row, "parameter").value = name;
       field(row, "value").value = written(value);
+      offerParameter(row, offer?.known ?? []);
       return row;
     }),
   );
   if (focused >= 0) place.querySelectorAll("input")[Math.min(focused, rows.length * 2 - 1)].focus();
+}
+
+function offerParameter(row, known) {
+  const [name, value] = [field(row, "parameter"), field(row, "value")];
+  const named = () => known.find((parameter) => parameter.name === name.value.trim());
+  const explain = () => {
+    if (named()?.meaning) value.placeholder = named().meaning;
+  };
+  const offered = (items) => (text) => ({ from: 0, items: fitting(items(), items().some((item) => item.text === text) ? "" : text) });
+  complete(name, offered(() => known.map((parameter) => ({ text: parameter.name, hint: parameter.meaning }))));
+  complete(value, offered(() => (named()?.values ?? []).map((item) => ({ text: written(item.value), hint: item.name }))));
+  name.addEventListener("input", explain);
+  explain();
 }
 
 // A value as a person writes it: JSON, a text without its quotes where no other value looks like it.
@@ -306,7 +322,7 @@ function withOffer({ name }, action, offers) {
   const offer = name === "type_id" && offers.find(({ type_id }) => type_id === action.type_id);
   if (!offer?.interaction || Object.keys(action.parameters ?? {}).length) return action;
   const { interaction, parameters, timeout_seconds } = offer;
-  return { ...action, interaction, parameters, ...(!action.timeout_seconds && timeout_seconds && { timeout_seconds }) };
+  return { ...action, interaction, ...(Object.keys(parameters).length && { parameters }), ...(!action.timeout_seconds && timeout_seconds && { timeout_seconds }) };
 }
 
 function interventionsOf(form) {
