@@ -120,9 +120,12 @@ class Chromium:
             await self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
 
     async def place(self, selector: str) -> dict[str, float]:
-        """Scroll to an element as a person does, and return its middle; something else must not cover it."""
+        """Scroll to an element as a person does, and return its middle; something else must not cover it.
+
+        Controls that have just moved take no tap: a person sees them first.
+        """
         found = f"document.querySelector({json.dumps(selector)})"
-        await self.until(found)
+        await self.until(f"{found} && !document.documentElement.matches('[data-moved]')")
         await self.run(
             f"(() => {{ const box = {found}.getBoundingClientRect(); if (box.top < 70 || box.bottom > innerHeight)"
             f" {found}.scrollIntoView({{block: 'center'}}) }})()"

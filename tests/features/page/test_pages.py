@@ -114,6 +114,17 @@ async def lock_twice(plant: Plant) -> None:
         await plant.until_state(job_id, JobState.RUNNING)
 
 
+async def test_every_running_card_has_its_controls(browser: Browser, plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.until_state("J2", JobState.RUNNING)
+    alice = await browser.logged_in("alice")
+    cards = (await alice.get("/")).text.split("<article")[1:]
+    assert len(cards) > 1
+    for card in cards:
+        for control in ("#chart-title", "/pause", "/stop", "/abort"):
+            assert control in card
+
+
 async def test_lock_of_another_job_is_released_by_an_engineer(browser: Browser, plant: Plant) -> None:
     await lock_twice(plant)
     eve, alice, engineer = [await browser.logged_in(name) for name in ("eve", "alice", "max")]

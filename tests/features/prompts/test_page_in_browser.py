@@ -107,3 +107,24 @@ async def test_second_person_is_asked_for_on_the_card(plant: Plant, browser: Bro
     await max_.post(f"/api/v1/prompts/{only['id']}/answer", {})
     await screen.until("!document.querySelector('.asked')")
     assert (await plant.job("J1")).status.state is JobState.ENDED
+
+
+async def test_second_tap_acts_on_no_card_that_slid_under_it(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await screen.show(800, 480)
+    for job_id in ("J1", "J2"):
+        await ask(plant, job_id, CHOOSE)
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelectorAll('.asked').length === 2")
+    place = await screen.place(".asked button + button")
+    for _ in range(2):
+        await screen.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
+        await screen.lift()
+        await screen.until("document.querySelectorAll('.asked').length === 1")
+    control = f"document.elementFromPoint({place['x']}, {place['y']}).closest('button')"
+    assert await screen.run(f"{control} !== null"), "no control of the other card is at this place"
+    await screen.until("!document.documentElement.matches('[data-moved]')")
+    states = [(await plant.job(job_id)).status.state for job_id in ("J1", "J2")]
+    assert sorted(states) == [JobState.RUNNING, JobState.ENDED]
+    await screen.tap(".asked button + button")
+    await screen.until("!document.querySelector('.asked')")
+    assert screen.faults == []

@@ -6,6 +6,7 @@ const subjects = new Set(JSON.parse(document.body.dataset.subjects));
 const LEAST_MS = 150;
 const LEAST_PICTURE_MS = 500;
 const PICTURE_MS_OF_PAGE = 100;
+const MOVED_MS = 500;
 
 let reading = false;
 let again = false;
@@ -46,7 +47,13 @@ async function refresh() {
       location.reload();
       return;
     }
+    if (pressed) {
+      missed = true;
+      return;
+    }
+    const before = places();
     replaceParts(found);
+    noteMoved(before);
     redrawSoon();
   } catch {
     // The stream of changes reports that the gateway is away.
@@ -82,6 +89,60 @@ function replaceParts(found) {
     else if (focused) [...fresh.querySelectorAll("a, button")].find((control) => keyOf(control) === focused)?.focus();
   }
 }
+
+// A control that has just come under a finger is not what the finger meant: for a moment a tap on it does nothing.
+const moved = new Map();
+let settling = 0;
+const CONTROL = "a, button, summary";
+
+function nameOf(control) {
+  const about = keyOf(control) || (control.form?.dataset.answer ?? control.parentElement.dataset.key ?? "");
+  const part = control.closest("[data-part]")?.dataset.part ?? "";
+  return `${part} ${about} ${control.value ?? ""} ${control.textContent}`;
+}
+
+function places() {
+  return new Map([...document.querySelectorAll(`main :is(${CONTROL})`)].map((control) => [nameOf(control), control.getBoundingClientRect()]));
+}
+
+function noteMoved(before) {
+  const now = performance.now();
+  for (const [name, until] of moved) if (until < now) moved.delete(name);
+  for (const [name, box] of places()) {
+    const old = before.get(name);
+    const isThere = old && Math.abs(old.x - box.x) < box.width / 2 && Math.abs(old.y - box.y) < box.height / 2;
+    if (!isThere) moved.set(name, now + MOVED_MS);
+  }
+  root.toggleAttribute("data-moved", moved.size > 0);
+  clearTimeout(settling);
+  settling = setTimeout(() => root.removeAttribute("data-moved"), MOVED_MS);
+}
+
+// Whether a control stays where a person has seen it.
+function isSettled(control) {
+  return !control || !(moved.get(nameOf(control)) > performance.now());
+}
+
+let refused = false;
+
+addEventListener(
+  "pointerdown",
+  (event) => {
+    refused = !isSettled(event.target.closest?.(CONTROL));
+    if (refused) event.stopImmediatePropagation();
+  },
+  true,
+);
+addEventListener(
+  "click",
+  (event) => {
+    // Keys and screen readers name a control, not a place.
+    if (!refused || event.detail === 0) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
 
 // Shows instants in the zone of the browser.
 const timeOfDay = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
