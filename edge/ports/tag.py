@@ -140,13 +140,22 @@ class TagDefinitions:
         return self._known
 
     def find(self, tag: str) -> TagDefinition | None:
-        """Return the definition of a tag; None without one."""
-        return self._known.get(tag)
+        """Return the definition of a tag, or of the one whose name stands before brackets; None without one.
+
+        `equipment.wrench.connected[press-2]` is the tag of another gateway.
+        """
+        while (definition := self._known.get(tag)) is None and "[" in tag:
+            tag = tag.rpartition("[")[0]
+        return definition
 
     def may_read(self, tag: str, role: Role) -> bool:
         """Return whether a person of a role may read the values of a tag; every one without a definition."""
-        definition = self._known.get(tag)
+        definition = self.find(tag)
         return definition is None or definition.may_be_read_by(role)
+
+    def hidden_from(self, role: Role) -> Iterator[str]:
+        """Yield the defined tags whose values a person of a role may not read."""
+        return (tag for tag, definition in self._known.items() if not definition.may_be_read_by(role))
 
     def judge(self, sample: Sample) -> Sample | str:
         """Return a sample, as uncertain when it is out of range; the reason for one whose type is another."""

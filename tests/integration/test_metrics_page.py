@@ -60,7 +60,7 @@ async def test_page_lists_every_metric_with_its_labels(
         TagDefinitions(),
         store,
         10,
-        Trends(store, TrendMemory(), lambda: rules, None, Path("unused")),
+        Trends(store, TrendMemory(), lambda: rules, TagDefinitions(), None, Path("unused")),
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))

@@ -70,7 +70,9 @@ class Api:
         call = ApiCall(caller, path, request.query_params, body, _request_id(request, caller))
         execute = functools.partial(operation.execute, self._services, call)
         if operation.answer is Svg:
-            key = (operation.path, caller.language, *path.values(), *map(request.query_params.get, operation.query))
+            # As pages are shared: what a role sees may differ.
+            given = (*path.values(), *map(request.query_params.get, operation.query))
+            key = operation.path, caller.language, caller.role, *given
             answer = await self._shared.get(key, execute)
         else:
             answer = await execute()

@@ -81,8 +81,8 @@ def _may_read(services: PageServices, caller: WebCaller, tag: str) -> bool:
     return telemetry.tags.may_read(tag, caller.role) if (telemetry := _telemetry(services)) else True
 
 
-async def _control_charts(services: PageServices) -> tuple[models.ControlChartView, ...]:
-    return await telemetry.trends.control_charts() if (telemetry := _telemetry(services)) else ()
+async def _control_charts(services: PageServices, caller: WebCaller) -> tuple[models.ControlChartView, ...]:
+    return await telemetry.trends.control_charts(caller.role) if (telemetry := _telemetry(services)) else ()
 
 
 async def tag_points(services: PageServices, caller: WebCaller, tag: str) -> Points:
@@ -164,12 +164,13 @@ async def _trend_svg(services: PageServices, call: ApiCall) -> Svg:
     return Svg(trend_svg(tag, await tag_points(services, call.caller, tag)))
 
 
-async def _charts(services: PageServices, _: ApiCall) -> models.ControlChartList:
-    return models.ControlChartList(charts=await _control_charts(services))
+async def _charts(services: PageServices, call: ApiCall) -> models.ControlChartList:
+    return models.ControlChartList(charts=await _control_charts(services, call.caller))
 
 
 async def _chart_svg(services: PageServices, call: ApiCall) -> Svg:
-    return Svg(control_chart_svg(await _control_charts(services), call.path["rule"], call.path["subject"]))
+    charts = await _control_charts(services, call.caller)
+    return Svg(control_chart_svg(charts, call.path["rule"], call.path["subject"]))
 
 
 def _alarm_method(method: str) -> Execute:
@@ -262,7 +263,7 @@ async def _tags_page(services: PageServices, caller: WebCaller, query: Mapping[s
     return "tags.html", {
         "page": await list_tags(services, caller, text, _TAGS_OF_PAGE),
         "text": text,
-        "charts": (await _control_charts(services))[:_ROWS_OF_PAGE],
+        "charts": (await _control_charts(services, caller))[:_ROWS_OF_PAGE],
         "subjects": ["tags"],
     }
 

@@ -126,7 +126,7 @@ async def open_parts(stack: contextlib.AsyncExitStack, core: GatewayParts, works
         tags,
         core.store,
         settings.stream_length,
-        _open_trends(core, processor, history),
+        _open_trends(core, processor, tags, history),
         mqtt_sources_of_others(core, queue),
         own_rules=len(own),
         history=history,
@@ -174,12 +174,14 @@ async def open_history(
     return writer
 
 
-def _open_trends(core: GatewayParts, processor: RuleProcessor, history: "HistoryWriter | None") -> Trends:
+def _open_trends(
+    core: GatewayParts, processor: RuleProcessor, tags: TagDefinitions, history: "HistoryWriter | None"
+) -> Trends:
     """Return the trends of tags; they take no samples until a person looks at one."""
     memory = TrendMemory()
     processor.sample_listeners.append(memory.take)
     directory = Path(core.settings.section(TelemetrySettings).history_directory)
-    return Trends(core.store, memory, lambda: processor.rules, history, directory)
+    return Trends(core.store, memory, lambda: processor.rules, tags, history, directory)
 
 
 async def _follow_settings(

@@ -14,7 +14,10 @@ from edge.features.telemetry.model.api_models import ControlChartView
 from edge.features.telemetry.model.rule import ControlChartRule, Rule
 from edge.features.telemetry.rule_memory import decode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState
+from edge.features.telemetry.rules.subject import may_concern
+from edge.model.user import Role
 from edge.ports.sample_lines import Sample
+from edge.ports.tag import TagDefinitions
 from edge.store.client import Store
 
 if TYPE_CHECKING:
@@ -68,6 +71,7 @@ class Trends:
         store: Store,
         memory: TrendMemory,
         rules: Callable[[], Sequence[Rule]],
+        definitions: TagDefinitions,
         history: "HistoryWriter | None",
         directory: Path,
     ) -> None:
@@ -75,6 +79,7 @@ class Trends:
         self._store = store
         self._memory = memory
         self._rules = rules
+        self._definitions = definitions
         self._history = history
         self._directory = directory
 
@@ -105,12 +110,16 @@ class Trends:
         found = [(item.at, value) for item in samples if (value := number_of(item.value)) is not None]
         return sorted(found)[-MOST_POINTS:]
 
-    async def control_charts(self) -> tuple[ControlChartView, ...]:
-        """Return the control charts of all rules and subjects that have points."""
+    async def control_charts(self, role: Role) -> tuple[ControlChartView, ...]:
+        """Return the control charts of all rules and subjects that have points, of tags that a role may read."""
         rules = {rule.id: rule for rule in self._rules() if isinstance(rule, ControlChartRule)}
+        hidden = tuple(self._definitions.hidden_from(role))
         control_chart_views = []
         for (rule_id, subject), text in sorted((await rule_memory.load(self._store)).states.items()):
-            if rule_id in rules and (chart := _chart(rules[rule_id], subject, text)) is not None:
+            rule = rules.get(rule_id)
+            if rule is None or any(may_concern(rule, subject, tag) for tag in hidden):
+                continue
+            if (chart := _chart(rule, subject, text)) is not None:
                 control_chart_views.append(chart)
         return tuple(control_chart_views)
 

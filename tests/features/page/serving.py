@@ -133,7 +133,7 @@ class FakeTrends:
         """Return two points."""
         return (1000, 1.5), (2000, 2.5)
 
-    async def control_charts(self) -> tuple[ControlChartView, ...]:
+    async def control_charts(self, role: Role) -> tuple[ControlChartView, ...]:
         """Return one chart."""
         return (
             ControlChartView(

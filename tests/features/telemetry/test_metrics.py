@@ -28,7 +28,7 @@ async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -
         TagDefinitions(),
         store,
         10,
-        Trends(store, TrendMemory(), lambda: rules, None, Path("unused")),
+        Trends(store, TrendMemory(), lambda: rules, TagDefinitions(), None, Path("unused")),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

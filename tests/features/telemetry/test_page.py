@@ -2,12 +2,21 @@
 # ruff: noqa: F811 - the arguments are the fixtures of these names
 
 import re
+from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from edge.access.login import Users
+from edge.features.telemetry import rule_memory
+from edge.features.telemetry.model.rule import ControlChartRule
+from edge.features.telemetry.rule_memory import encode_state
+from edge.features.telemetry.rules.control_chart import ControlChartState
+from edge.features.telemetry.rules.subject_state import SubjectState
+from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
 from edge.store.kept_alarms import AlarmChange
@@ -75,6 +84,46 @@ async def test_tag_with_a_role_is_shown_to_that_role_only(browser: Browser, plan
     for person, shown in ((eve, []), (alice, ["dose"])):
         assert [tag["tag"] for tag in (await person.get("/api/v1/tags?text=dose")).json["tags"]] == shown
     assert (await eve.get("/api/v1/tags/dose/trend")).json["kind"] == "unknown_tag"
+
+
+async def test_trend_made_for_one_role_is_not_sent_to_a_lower_one(browser: Browser, plant: Plant) -> None:
+    await plant.store.commit(tags.save_last(plant.store.keys, {"dose": '{"at": 1, "tag": "dose", "value": 7.5}'}))
+    eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")
+    assert "polyline" in (await alice.get("/api/v1/tags/dose/trend.svg")).text
+    assert (await eve.get("/api/v1/tags/dose/trend.svg")).json["kind"] == "unknown_tag"
+
+
+async def test_tag_of_another_gateway_needs_the_role_of_its_name(browser: Browser, plant: Plant) -> None:
+    line = '{"at": 1, "tag": "dose", "value": 7.5, "gateway": "press-2"}'
+    await plant.store.commit(tags.save_last(plant.store.keys, {"dose[press-2]": line}))
+    eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")
+    for person, shown in ((eve, []), (alice, ["dose[press-2]"])):
+        assert [tag["tag"] for tag in (await person.get("/api/v1/tags?text=dose")).json["tags"]] == shown
+        assert ("dose[press-2]" in (await person.get("/tags")).text) == bool(shown)
+    for path in ("/api/v1/tags/dose%5Bpress-2%5D/trend", "/api/v1/tags/dose%5Bpress-2%5D/trend.svg"):
+        assert (await eve.get(path)).json["kind"] == "unknown_tag"
+    assert "7.5" not in (await eve.get("/tag?name=dose%5Bpress-2%5D")).text
+
+
+async def test_control_chart_is_shown_to_the_role_of_its_tag_only(
+    plant: Plant,
+    users: Users,
+    tmp_path: Path,
+) -> None:
+    rule = ControlChartRule(id="spread", tag="dose", severity=500, message={"en": "m"}, learn=5, subject="job")
+    charted = encode_state(SubjectState(ControlChartState(mean=2.0, sigma=1.0, points=(9.0,))))
+    await plant.store.commit(rule_memory.save(plant.store.keys, 0, "", {("spread", "dose[J1]"): charted}))
+    definitions = TagDefinitions((TagDefinition("dose", role="operator"),))
+    trends = Trends(plant.store, TrendMemory(), lambda: (rule,), definitions, None, tmp_path)
+    services = services_of(plant, users, ports={"telemetry": SimpleNamespace(trends=trends, tags=definitions)})
+    path = "/api/v1/control-charts/spread/dose%5BJ1%5D/chart.svg"
+    async with serving(services) as browser:
+        eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")
+        assert "polyline" in (await alice.get(path)).text
+        assert (await eve.get(path)).json["kind"] == "unknown_chart"
+        for person, count in ((eve, 0), (alice, 1)):
+            assert len((await person.get("/api/v1/control-charts")).json["charts"]) == count
+            assert ("dose[J1]" in (await person.get("/tags")).text) == bool(count)
 
 
 async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:

@@ -19,7 +19,7 @@ from edge.model.instant import utc
 from edge.opcua.access import Caller
 from edge.opcua.server_channel import ServerChannel
 from edge.ports.sample_lines import Sample, parse_line
-from edge.ports.tag import TagDefinition, TagDefinitions
+from edge.ports.tag import TagDefinitions
 from edge.uaserver.live_list import notify_all
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
@@ -121,8 +121,7 @@ class TagNodes:
     def may_read(self, node_id: ua.NodeId, caller: Caller, _channel: ServerChannel) -> bool:
         """Return whether a caller may read the value of a node: that of a tag needs the role of its definition."""
         tag = tag_of(node_id)
-        definition = None if tag is None else self._definition(tag)
-        return definition is None or definition.may_be_read_by(caller.role)
+        return tag is None or self._definitions.may_read(tag, caller.role)
 
     def has(self, tag: str) -> bool:
         """Return whether there is a tag."""
@@ -180,11 +179,7 @@ class TagNodes:
         return node
 
     def _item(self, tag: str) -> TagItem:
-        return item_of(self._definition(tag))
-
-    def _definition(self, tag: str) -> TagDefinition | None:
-        # A gateway's own tag has its name behind it.
-        return self._definitions.find(tag) or self._definitions.find(tag.partition("[")[0])
+        return item_of(self._definitions.find(tag))
 
     def _reader(self, tag: str) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
         def read(_node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:

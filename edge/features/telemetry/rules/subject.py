@@ -6,8 +6,9 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
-from edge.features.telemetry.model.rule import ExpressionRule, OccursRule, Rule, Span
+from edge.features.telemetry.model.rule import ControlChartRule, ExpressionRule, OccursRule, Rule, Span
 from edge.ports.sample_lines import Occurrence, Sample
+from edge.ports.tag import matches
 
 
 class RunningJobs(msgspec.Struct, frozen=True):
@@ -87,6 +88,12 @@ def subject_of_sample(rule: Rule, sample: Sample, job: str | None) -> str:
         case _:
             assert_never(rule.subject)
     return tag if part is None else f"{tag}[{part}]"
+
+
+def may_concern(rule: ControlChartRule, subject: str, tag: str) -> bool:
+    """Return whether samples of a tag may belong to a subject of a rule, of whichever gateway, process or job."""
+    name = tag.partition(".")[0] if rule.subject == "tool" else tag
+    return subject == tag or (matches(rule.tag, tag) and (subject == name or subject.startswith(f"{name}[")))
 
 
 def subject_of_occurrence(rule: OccursRule, given: Occurrence) -> str:
