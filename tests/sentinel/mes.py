@@ -103,7 +103,7 @@ class Mes:
         """Return the jobs that any gateway has accepted, with the instant of the first such answer."""
         instants = {
             job: min((at for at, status in list(call.answers) if status == ACCEPTED), default=None)
-            for job, call in list(self.orders.items())
+            for job, call in self.orders.copy().items()
         }
         return {job: at for job, at in instants.items() if at is not None}
 
