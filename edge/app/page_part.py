@@ -162,5 +162,7 @@ class PagePart(Struct, frozen=True):
     """What leads to its pages from the page of the gateway."""
     manual: Mapping[str, str] = {}
     """The page of the manual about each of its pages: its name below docs, as `how-to/results`, a heading after `#`."""
+    personal: frozenset[str] = frozenset()
+    """The addresses of its pages that differ from person to person; the others differ by role, and are shared."""
     additions: Mapping[str, Render] = {}
     """What it adds to pages of others by their address: a template that finds its values as `addition`."""

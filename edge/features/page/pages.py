@@ -231,6 +231,7 @@ PAGES: Final[Mapping[str, Render]] = {
     **{address: render for part in page_parts() for address, render in part.pages.items()},
 }
 """The pages by their address."""
+_PERSONAL: Final = frozenset(address for part in page_parts() for address in part.personal)
 MANUAL: Final[Mapping[str, str]] = {
     "/": "how-to/station-page#the-pages",
     "/job": "how-to/watch-a-job",
@@ -315,11 +316,11 @@ class Pages:
                 return RedirectResponse("/login", 303)
             if not is_live(request):
                 return await self._rendered(render, request, caller)
-            # The page replaces its parts only, and those are the same for every person with this role.
-            key = request.scope["path"], request.scope["query_string"], caller.languages, caller.role, caller.at_panel
-            return await self._shared.get(
-                key, functools.partial(self._rendered, render, request, replace(caller, user=""))
-            )
+            path = request.scope["path"]
+            # The page replaces its parts only, and most are the same for every person with this role.
+            reader = caller if path in _PERSONAL else replace(caller, user="")
+            key = path, request.scope["query_string"], caller.languages, caller.role, caller.at_panel, reader.user
+            return await self._shared.get(key, functools.partial(self._rendered, render, request, reader))
         except EdgeError as error:
             return await self._error(request, error)
 

@@ -20,7 +20,7 @@ from edge.features.recipes.past_decisions import ConditionValues, OfferedNames
 from edge.features.recipes.past_jobs import MOST_SHOWN
 from edge.features.recipes.recipe_tests import RecipeTest, load_tests
 from edge.features.recipes.release import Release, confirm_release, release_draft, roll_back
-from edge.features.recipes.release_page import RELEASE_ADDITIONS, RELEASE_OPERATIONS, RELEASE_PAGES
+from edge.features.recipes.release_page import PERSONAL_PAGES, RELEASE_ADDITIONS, RELEASE_OPERATIONS, RELEASE_PAGES
 from edge.features.recipes.revisions import load_released, load_revisions
 from edge.features.recipes.sources import desk_of, number_of
 from edge.features.recipes.trial_page import TRIAL_OPERATIONS, TRIAL_PAGES
@@ -441,6 +441,7 @@ PAGE: Final = PagePart(
         *COMPARE_OPERATIONS,
     ),
     pages={**EDITOR_PAGES, **RELEASE_PAGES, **TRIAL_PAGES, **COMPARE_PAGES},
+    personal=PERSONAL_PAGES,
     templates=Path(__file__).parent / "templates",
     static=Path(__file__).parent / "static",
     additions=RELEASE_ADDITIONS,

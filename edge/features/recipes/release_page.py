@@ -95,6 +95,8 @@ async def _about_recipes(services: PageServices, caller: WebCaller, _: Mapping[s
 
 RELEASE_PAGES: Final[Mapping[str, Render]] = {RELEASE: _release, HISTORY: _history}
 """The pages by their address."""
+PERSONAL_PAGES: Final = frozenset({RELEASE})
+"""The page shows the requester that another person confirms, and offers that to the others."""
 RELEASE_ADDITIONS: Final[Mapping[str, Render]] = {"/recipe": _about_recipe, "/recipes": _about_recipes}
 """What the pages of recipes have in addition."""
 

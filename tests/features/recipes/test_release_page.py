@@ -103,6 +103,23 @@ async def test_second_person_confirms_on_the_release_page(
         assert "confirmed by zoe" in (await zoe.get(HISTORY)).text
 
 
+async def test_live_release_page_does_not_offer_the_requester_to_confirm(
+    plant: Plant, users: Users, desk: Desk, tmp_path: Path
+) -> None:
+    """Live renderings are shared by role; this one differs by person."""
+    write_user(tmp_path / "users", User("zoe", Role.ENGINEER, CHEAP_HASH))
+    draft = await changed(desk)
+    desk = desk_on(plant.store, second_person=True)
+    async with serving(services_of(plant, users, ports={"recipes": desk})) as browser:
+        max_, zoe = await browser.logged_in("max"), await browser.logged_in("zoe")
+        address = f"/recipe-release?draft={draft.id}"
+        await max_.post(f"{DRAFTS}/{draft.id}/release", {"version": draft.current, "reason": "verify"})
+        live = {"x-live": "1"}
+        pages = [(await reader.get(address, **live)).text for reader in (zoe, max_)]
+        assert ["/confirm" in page for page in pages] == [True, False]
+        assert "Another engineer has to confirm it." in pages[1]
+
+
 async def test_request_does_not_bind_where_one_person_releases(plant: Plant, browser: Browser, desk: Desk) -> None:
     draft = await changed(desk)
     # The setting was switched off after the request.
