@@ -43,7 +43,7 @@ class TrialQuestion(Struct, frozen=True, kw_only=True):
 
 
 class TrialReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The decision about a question, which it names by `kind`, `type_id` and `nth`, and at an event by `step`.
+    """The decision about a question: it names `kind`, `type_id` and `nth`, and at an event `step` and `action`.
 
     `after` is in seconds after `at`. A `late` answer is an ok one second after the time limit. An event has the result
     `ok`, or `none` when it does not come.
@@ -147,13 +147,13 @@ def _after(reply: TrialReply) -> float:
     return reply.timeout_seconds + _LATE_S if reply.result == "late" else reply.after
 
 
-def _key(of: TrialQuestion | TrialReply) -> tuple[str, str, str, int]:
-    return of.kind, of.type_id, of.step if of.kind == "event" else "", of.nth
+def _key(of: TrialQuestion | TrialReply) -> tuple[str, ...]:
+    return of.kind, of.type_id, str(of.nth), *((of.step, of.action) if of.kind == "event" else ())
 
 
 def _open(recipe: Recipe, trace: Mapping[str, Any], replies: Sequence[TrialReply]) -> Iterator[TrialQuestion]:
     """Yield the questions of a trace that have no decision."""
-    decided = {_key(reply) for reply in replies}
+    decisions = {_key(reply): reply for reply in replies}
     by_name: dict[str, list[Action]] = {}
     for action in recipe.actions:
         by_name.setdefault(action.name, []).append(action)
@@ -169,9 +169,28 @@ def _open(recipe: Recipe, trace: Mapping[str, Any], replies: Sequence[TrialReply
             attempt=command["attempt"],
             timeout_seconds=max((action.timeout_seconds for action in actions), default=0),
         )
-        if _key(question) not in decided:
+        if _key(question) not in decisions:
             yield question
-    yield from (question for question in _waits(recipe, trace) if _key(question) not in decided)
+    for questions in _waits(recipe, trace):
+        yield from _undecided(questions, decisions)
+
+
+def _undecided(
+    questions: Sequence[TrialQuestion], decisions: Mapping[tuple[str, ...], TrialReply]
+) -> Iterator[TrialQuestion]:
+    """Yield the questions of one wait, one of each type: its first action takes the event, so that it is decided first.
+
+    While an action waits for ever, none behind it gets an event of the type.
+    """
+    types = set[str]()
+    for question in questions:
+        if question.type_id in types:
+            continue
+        reply = decisions.get(_key(question))
+        if reply is None:
+            yield question
+        if reply is None or (reply.result == "none" and not question.timeout_seconds):
+            types.add(question.type_id)
 
 
 def _commands(trace: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -183,22 +202,23 @@ def _commands(trace: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]
             yield received[command["type_id"]], command
 
 
-def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[TrialQuestion]:
-    """Yield each wait for an event: a step that begins with such an action, and is not left at the same instant."""
+def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[Sequence[TrialQuestion]]:
+    """Yield the events of each wait: a step that begins with such actions, and is not left at the same instant."""
     events: dict[str, list[Action]] = {}
     for action in recipe.actions:
         if action.interaction is Interaction.PULL_EVENT:
             events.setdefault(action.step, []).append(action)
     times = Counter[str]()
     changes: Sequence[Mapping[str, Any]] = trace["steps"]
-    for place, item in enumerate(changes):
+    for item, until in zip(changes, _ends(changes), strict=True):
         step, at = item["step"], item["t"]
         if item["active"] and step in events:
             times[step] += 1
             # A step may be entered again at the instant at which it was left.
-            after = next((later for later in changes[place + 1 :] if later["step"] == step), None)
-            for action in () if after is not None and after["t"] == at else events[step]:
-                yield TrialQuestion(
+            if until == at:
+                continue
+            yield [
+                TrialQuestion(
                     kind="event",
                     type_id=action.type_id,
                     nth=times[step],
@@ -207,6 +227,17 @@ def _waits(recipe: Recipe, trace: Mapping[str, Any]) -> Iterator[TrialQuestion]:
                     at=at,
                     timeout_seconds=action.timeout_seconds,
                 )
+                for action in events[step]
+            ]
+
+
+def _ends(changes: Sequence[Mapping[str, Any]]) -> Sequence[float | None]:
+    """Return for each change of a step the instant of its next one; None where there is none."""
+    ends, following = list[float | None](), dict[str, float]()
+    for item in reversed(changes):
+        ends.append(following.get(item["step"]))
+        following[item["step"]] = item["t"]
+    return ends[::-1]
 
 
 _Event: TypeAlias = tuple[float, int, str, Text, tuple[str, bool] | None]

@@ -146,6 +146,26 @@ def test_parallel_steps_ask_together() -> None:
     assert (state.end, state.seconds) == ("completed", 3)
 
 
+TWO_EVENTS = recipe(
+    "A B",
+    [transition("A", "B", "actions.x.done and actions.y.done")],
+    [action(name, "A", type_id="code.v1", interaction="pull_event", timeout_seconds=0) for name in ("x", "y")],
+)
+
+
+def test_two_events_of_one_type_in_a_step_are_decided_one_by_one() -> None:
+    """The first action takes the first event, as at the station."""
+    state, replies = play(TWO_EVENTS, ("ok", {"after": 1}))
+    assert [item.action for item in state.questions] == ["y"]
+    state = trial(TWO_EVENTS, (*replies, answered(state.questions[0], "ok", after=2)))
+    assert (state.questions, state.end, state.seconds) == ((), "completed", 2)
+
+
+def test_event_is_not_asked_behind_one_that_never_comes() -> None:
+    state, _ = play(TWO_EVENTS, ("none", {}))
+    assert (state.questions, state.end) == ((), "running")
+
+
 def test_texts_of_a_trial_are_in_the_language_of_the_reader() -> None:
     assert trial(RETRY, language="de").frames[0].text == "Schritt Tighten beginnt"
 
