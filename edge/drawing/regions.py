@@ -96,7 +96,8 @@ class Joins:
         return first, last
 
     def _dominates(self, above: str, name: str) -> bool:
-        return self._first[above] <= self._first[name] < self._last[above]
+        """Return whether a block is reached only through another one; false for one that is never reached."""
+        return name in self._first and self._first[above] <= self._first[name] < self._last[above]
 
     def _size(self, name: str) -> int:
         return self._last[name] - self._first[name]

@@ -118,6 +118,11 @@ def test_block_with_many_sources_is_drawn_separately() -> None:
     assert joins.stands_inline("B")
 
 
+def test_block_that_is_never_reached_feeds_a_join() -> None:
+    arcs: Arcs = {"A": ["B", "C"], "X": ["D"], "B": ["D"], "C": ["D"], "D": []}
+    assert follow(arcs, "A") == "D"
+
+
 def test_hidden_path_makes_a_block_reachable_without_a_join() -> None:
     joins = Joins("A", {"A": ["B"], "B": [], "X": []}, {"A": ["X"], "B": ["X"], "X": []})
     assert joins.follow("A", ["B"], None, 0, lambda _name: True) == "B"

@@ -28,13 +28,7 @@ def comparison_svg(old: Recipe, new: Recipe, language: str) -> str:
     Where removed elements have no place in the newer chart it shows the newer one alone: the list has the rest.
     """
     changes: _Changes = {(item.element, item.name): _MARKS[item.kind] for item in differences(old, new)}
-    united = _united(old, new)
-    try:
-        if svg := _drawn(united, new, changes, language):
-            return svg
-    except Exception:  # noqa: BLE001 - the united recipe has no author: it may jump into a path
-        return _drawn(new, new, changes, language)
-    return _drawn(new, new, changes, language)
+    return _drawn(_united(old, new), new, changes, language) or _drawn(new, new, changes, language)
 
 
 def _drawn(recipe: Recipe, new: Recipe, changes: _Changes, language: str) -> str:
