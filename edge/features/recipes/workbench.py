@@ -73,6 +73,8 @@ _NICE: Final = 10
 _MOST_FAULTS: Final = 20
 _PLACE: Final = re.compile(r"(step|transition|action)s\[(\d+)\]")
 _ENCODING: Final = re.compile(r"""(<\?xml\s[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
+_MOST_DECLARED: Final = 200
+"""The characters in which the declaration of XML stands: the pattern above takes their square in time."""
 _JSON_PLACE: Final = re.compile(r"line (\d+) column (\d+)")
 
 
@@ -100,7 +102,8 @@ def _chart(recipe: Recipe, faults: Sequence[str]) -> str:
 def _imported(text: str, pou: str) -> DraftView:
     """Return PLCopen XML as a recipe, or with all its faults."""
     # A text has been decoded: the encoding that it declares is that of its file.
-    imported = import_plcopen(_ENCODING.sub(r"\1", text, count=1).encode(), pou)
+    head, rest = text[:_MOST_DECLARED], text[_MOST_DECLARED:]
+    imported = import_plcopen((_ENCODING.sub(r"\1", head, count=1) + rest).encode(), pou)
     if imported.recipe is None:
         return DraftView(text=text, recipe=None, problems=_of_plc(imported.faults), warnings=(), chart="")
     seen = view(text_of(imported.recipe))

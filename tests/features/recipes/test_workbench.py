@@ -1,5 +1,7 @@
 """Texts of drafts are looked at, edited, checked and compared; the program answers as this process does."""
 
+import time
+
 import msgspec
 import pytest
 
@@ -76,3 +78,10 @@ def test_program_answers_a_refusal_with_its_text() -> None:
     assert refusal is not None
     assert (refusal.kind, str(refusal.reason)) == ("impossible_edit", "the name 'B' is used already")
     assert msgspec.json.decode(answer_encoded(msgspec.json.encode(ViewText("{"))), type=EncodedAnswer).value
+
+
+def test_declaration_of_xml_with_many_blanks_is_read_at_once() -> None:
+    """Its pattern takes the square of the blanks in time: 200 000 took more than 100 s."""
+    before = time.process_time()
+    assert view("<?xml" + " " * 60_000).problems
+    assert time.process_time() - before < 0.5
