@@ -12,6 +12,7 @@ from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.recipes.api_models import ConditionBody, public_draft
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.offers import offers_of
+from edge.features.recipes.sources import desk_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import labels
 from edge.model.json_value import read_json_text
@@ -53,7 +54,7 @@ async def _recipe(desk: Desk, draft_id: str) -> Recipe:
 
 async def _expression(services: PageServices, call: ApiCall) -> ConditionFault:
     body: ConditionBody = call.body
-    recipe = await _recipe(services.ports["recipes"], call.path["draft"])
+    recipe = await _recipe(desk_of(services), call.path["draft"])
     names = Names(frozenset(step.name for step in recipe.steps), {action.name: () for action in recipe.actions})
     try:
         compile_condition(body.condition, names)
@@ -64,7 +65,7 @@ async def _expression(services: PageServices, call: ApiCall) -> ConditionFault:
 
 async def _editor(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     caller.require(Role.ENGINEER)
-    desk: Desk = services.ports["recipes"]
+    desk = desk_of(services)
     draft = await desk.draft(query.get("draft", ""))
     return "recipe-draft.html", {
         "draft": public_draft(draft),
@@ -92,9 +93,11 @@ def _texts(language: str) -> Mapping[str, Any]:
 
 async def _drafts(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     caller.require(Role.ENGINEER)
-    desk: Desk = services.ports["recipes"]
+    desk = desk_of(services)
     scope, work_master = query.get("scope", ""), query.get("id", "")
-    drafts = [draft for draft in await desk.drafts() if not work_master or draft.work_master == work_master]
+    drafts = [
+        draft for draft in await desk.drafts() if scope in {"", draft.scope} and work_master in {"", draft.work_master}
+    ]
     return "recipe-drafts.html", {
         "drafts": [public_draft(draft) for draft in reversed(drafts)],
         "editor": EDITOR,

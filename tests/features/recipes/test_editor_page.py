@@ -10,14 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.access.login import Users
 from edge.features.page.pages import templates
+from edge.features.recipes.desk import Desk
 from edge.features.recipes.editor_page import DRAFTS, EDITOR
 from edge.features.recipes.release import release_recipe
+from edge.features.recipes.workbench import ask_here
 from edge.station.settings import SettingSource
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
-from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.serving import SETTINGS, Browser, services_of, serving
 from tests.features.recipes.desks import ANNA, SCOPE, TEXT, desk_on
 from tests.station.plant import TIGHTEN, Plant
 
@@ -55,6 +58,18 @@ async def test_editor_and_list_are_for_engineers(engineer: Browser) -> None:
         reader = await engineer.logged_in(name)
         for address in (DRAFTS, f"{EDITOR}?draft={draft}"):
             assert (await reader.get(address)).status == 403
+
+
+async def test_list_of_drafts_has_those_of_its_scope_only(plant: Plant, users: Users) -> None:
+    gateway = replace(SETTINGS.gateway, scopes=(SCOPE, "station-2"))
+    desk = Desk(plant.store, replace(SETTINGS, gateway=gateway), ask_here)
+    here, there = [await desk.create(scope, "WM", ANNA, TEXT) for scope in gateway.scopes]
+    async with serving(services_of(plant, users, ports={"recipes": desk})) as browser:
+        engineer = await browser.logged_in("max")
+        page = (await engineer.get(f"{DRAFTS}?scope=station-2&id=WM")).text
+        assert (here.id in page, there.id in page) == (False, True)
+        page = (await engineer.get(DRAFTS)).text
+        assert (here.id in page, there.id in page) == (True, True)
 
 
 @pytest.mark.parametrize(
