@@ -5,6 +5,7 @@ import http
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -82,12 +83,9 @@ class Api:
             case Svg(document):
                 return Response(document, media_type="image/svg+xml", headers=PICTURE_HEADERS)
             case Download(content, name, media_type):
-                # The name is a hash and an ending of ours.
-                headers = {"content-disposition": f'attachment; filename="{name}"'}
-                return Response(content, media_type=media_type, headers=headers)
+                return Response(content, media_type=media_type, headers=_attachment(name))
             case Streamed(pieces, name, media_type):
-                headers = {"content-disposition": f'attachment; filename="{name}"'}
-                return StreamingResponse(pieces, media_type=media_type, headers=headers)
+                return StreamingResponse(pieces, media_type=media_type, headers=_attachment(name))
             case _:
                 return json_response(answer)
 
@@ -180,6 +178,11 @@ def _require_media_type(request: Request, wanted: str, fault: str | Text) -> Non
     """Raise Denied for another media type: a form of another site cannot send this one."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != wanted:
         raise Denied(415, "media_type", fault, Text.of("Send it with Content-Type: {json}.", json=wanted))
+
+
+def _attachment(name: str) -> dict[str, str]:
+    """Return the header with the name of a file; escaped, for a name may come from equipment or an engineer."""
+    return {"content-disposition": f'attachment; filename="{quote(name)}"'}
 
 
 def _request_id(request: Request, caller: WebCaller) -> str:
