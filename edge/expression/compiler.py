@@ -31,6 +31,7 @@ from edge.expression.syntax import (
     parse,
 )
 from edge.expression.value import (
+    KIND_TEXTS,
     UNKNOWN,
     Evaluate,
     EvaluationError,
@@ -134,7 +135,7 @@ def _constant(node: Node, text: str, finish: Callable[[Evaluate], Evaluate]) -> 
     try:
         return finish(_Compiler(text, lambda _: lambda _: UNKNOWN).closure(node))(None)
     except EvaluationError as error:
-        raise ExpressionSyntaxError(str(error)) from None
+        raise ExpressionSyntaxError(error.text) from None
 
 
 def _check_kinds(node: Node, text: str, needed: Kind | None) -> None:
@@ -151,12 +152,21 @@ def _check_kinds(node: Node, text: str, needed: Kind | None) -> None:
     for test in nodes_of(node):
         if isinstance(test, MemberTest) and (kind := kind_of(test.container)) is not None:
             container = text[test.container.start : test.container.end]
-            raise ExpressionSyntaxError(f"{container!r} is {kind}, where a list is needed", test.container.start)
+            raise ExpressionSyntaxError(
+                Text.of("{term!r} is {kind}, where a list is needed", term=container, kind=KIND_TEXTS[kind]),
+                test.container.start,
+            )
     for part, wanted in needed_kinds(node, needed):
         kind = kind_of(part)
         if id(part) in computed and kind is not None and kind is not wanted:
             raise ExpressionSyntaxError(
-                f"{text[part.start : part.end]!r} is {kind}, where {wanted} is needed", part.start
+                Text.of(
+                    "{term!r} is {kind}, where {wanted} is needed",
+                    term=text[part.start : part.end],
+                    kind=KIND_TEXTS[kind],
+                    wanted=KIND_TEXTS[wanted],
+                ),
+                part.start,
             )
 
 

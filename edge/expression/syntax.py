@@ -10,13 +10,18 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
+
 
 class ExpressionSyntaxError(ValueError):
     """An expression that is refused: the reason, and the position of the first wrong character, counted from 1."""
 
-    def __init__(self, reason: str, position: int | None = None) -> None:
+    def __init__(self, reason: Text, position: int | None = None) -> None:
         """Append the position to the reason, when there is one."""
-        super().__init__(reason if position is None else f"{reason} (at character {position + 1})")
+        if position is not None:
+            reason = Text.of("{reason} (at character {position})", reason=reason, position=position + 1)
+        super().__init__(str(reason))
+        self.text = reason
 
 
 class Kind(StrEnum):
@@ -220,7 +225,7 @@ _SECONDS: Final = {
 _COMPARISONS: Final = {"==": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CONSTANTS: Final = {"true": True, "always": True, "false": False, "never": False}
 _RESERVED: Final = frozenset({"and", "or", "not"})
-_ADVICE: Final = {"=": "write '==' to compare", "**": "there is no power operator"}
+_ADVICE: Final = {"=": Text.of("write '==' to compare"), "**": Text.of("there is no power operator")}
 
 FUNCTIONS: Final[dict[str, tuple[int, int]]] = {
     "min": (2, 20),
@@ -245,9 +250,13 @@ class _Token(Struct, frozen=True):
 def parse(text: str) -> Node:
     """Parse an expression; raises ExpressionSyntaxError with the position of the fault."""
     if len(text) > MAX_LENGTH:
-        raise ExpressionSyntaxError(f"an expression has at most {MAX_LENGTH} characters, this one has {len(text)}")
+        raise ExpressionSyntaxError(
+            Text.of(
+                "an expression has at most {most} characters, this one has {length}", most=MAX_LENGTH, length=len(text)
+            )
+        )
     if not text.strip():
-        raise ExpressionSyntaxError("the expression is empty")
+        raise ExpressionSyntaxError(Text.of("the expression is empty"))
     parser = _Parser(_tokens(text))
     node = parser.disjunction(0)
     parser.expect_end()
@@ -261,7 +270,7 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             word = re.match(r"[\w.#]+|.", text[at:], re.DOTALL)
-            raise ExpressionSyntaxError(f"cannot read {word.group() if word else text[at]!r}", at)
+            raise ExpressionSyntaxError(Text.of("cannot read {text!r}", text=word.group() if word else text[at]), at)
         if match.lastgroup != "space":
             tokens.append(_Token(str(match.lastgroup), match.group(), at, match.end()))
         at = match.end()
@@ -297,21 +306,21 @@ class _Parser:
     def _expect(self, text: str) -> _Token:
         token = self._accept(text)
         if token is None:
-            raise ExpressionSyntaxError(f"expected {text!r} {self._place()}", self._next.start)
+            if not self._next.text:
+                raise ExpressionSyntaxError(Text.of("expected {text!r} at the end", text=text), self._next.start)
+            reason = Text.of("expected {text!r} before {next!r}", text=text, next=self._next.text)
+            raise ExpressionSyntaxError(reason, self._next.start)
         return token
-
-    def _place(self) -> str:
-        return f"before {self._next.text!r}" if self._next.text else "at the end"
 
     def expect_end(self) -> None:
         if self._next.kind == "end":
             return
-        reason = _ADVICE.get(self._next.text, f"{self._next.text!r} is not expected here")
+        reason = _ADVICE.get(self._next.text) or Text.of("{text!r} is not expected here", text=self._next.text)
         raise ExpressionSyntaxError(reason, self._next.start)
 
     def _deeper(self, depth: int, token: _Token) -> int:
         if depth >= MAX_DEPTH:
-            raise ExpressionSyntaxError(f"nested deeper than {MAX_DEPTH}", token.start)
+            raise ExpressionSyntaxError(Text.of("nested deeper than {most}", most=MAX_DEPTH), token.start)
         return depth + 1
 
     def disjunction(self, depth: int) -> Node:
@@ -382,17 +391,17 @@ class _Parser:
             return self._call(token, depth) if self._next.text == "(" else self._word(token)
         value = _literal(token)
         if value is None:
-            raise ExpressionSyntaxError(
-                _ADVICE.get(token.text) or f"expected a value {self._place()}",
-                token.start,
-            )
+            raise ExpressionSyntaxError(_ADVICE.get(token.text) or _value_expected(token), token.start)
         self._take()
         return Literal(value, token.start, token.end)
 
     def _call(self, token: _Token, depth: int) -> Node:
         name = token.text
         if name not in FUNCTIONS:
-            raise ExpressionSyntaxError(f"unknown function {name!r}; there are {', '.join(FUNCTIONS)}", token.start)
+            raise ExpressionSyntaxError(
+                Text.of("unknown function {name!r}; there are {known}", name=name, known=", ".join(FUNCTIONS)),
+                token.start,
+            )
         inner = self._deeper(depth, self._take())
         arguments = [] if self._next.text == ")" else [self.disjunction(inner)]
         while arguments and self._accept(","):
@@ -400,8 +409,7 @@ class _Parser:
         self._expect(")")
         least, most = FUNCTIONS[name]
         if not least <= len(arguments) <= most:
-            wanted = f"{least}" if least == most else f"{least} to {most}"
-            raise ExpressionSyntaxError(f"{name}() takes {wanted} arguments, not {len(arguments)}", token.start)
+            raise ExpressionSyntaxError(_wrong_number(name, len(arguments)), token.start)
         if name == "round" and len(arguments) > 1:
             _require_digits(arguments[1])
         return Call(name, tuple(arguments), token.start, self._end)
@@ -415,13 +423,28 @@ class _Parser:
             part = self._take()
             if opening.text == ".":
                 if part.kind != "word":
-                    raise ExpressionSyntaxError("expected a name after '.'", part.start)
+                    raise ExpressionSyntaxError(Text.of("expected a name after '.'"), part.start)
                 path.append(part.text)
                 end = part.end
             else:
                 path.append(_index(part))
                 end = self._expect("]").end
         return Name(tuple(path), token.start, end)
+
+
+def _value_expected(token: _Token) -> Text:
+    if token.text:
+        return Text.of("expected a value before {next!r}", next=token.text)
+    return Text.of("expected a value at the end")
+
+
+def _wrong_number(name: str, count: int) -> Text:
+    least, most = FUNCTIONS[name]
+    if least == most:
+        return Text.of("{name}() takes {number} arguments, not {count}", name=name, number=least, count=count)
+    return Text.of(
+        "{name}() takes {least} to {most} arguments, not {count}", name=name, least=least, most=most, count=count
+    )
 
 
 def text_of_path(path: tuple[str | int, ...]) -> str:
@@ -443,7 +466,9 @@ def _require_digits(node: Node) -> None:
         case Literal(value=int() as digits) if not isinstance(digits, bool) and 0 <= digits <= MAX_DIGITS:
             return
         case _:
-            raise ExpressionSyntaxError(f"round() takes 0 to {MAX_DIGITS} decimal places, as a literal", node.start)
+            raise ExpressionSyntaxError(
+                Text.of("round() takes 0 to {most} decimal places, as a literal", most=MAX_DIGITS), node.start
+            )
 
 
 def _index(token: _Token) -> str | int:
@@ -451,7 +476,7 @@ def _index(token: _Token) -> str | int:
         return _unquote(token.text)
     if token.kind == "number" and token.text.isdigit():
         return int(token.text)
-    raise ExpressionSyntaxError("expected a whole number or a string in brackets", token.start)
+    raise ExpressionSyntaxError(Text.of("expected a whole number or a string in brackets"), token.start)
 
 
 def _unquote(text: str) -> str:
@@ -473,5 +498,5 @@ def _literal(token: _Token) -> float | str | None:
 
 def _finite(value: float, token: _Token) -> float:
     if value in {float("inf"), float("-inf")}:
-        raise ExpressionSyntaxError("the number is too large", token.start)
+        raise ExpressionSyntaxError(Text.of("the number is too large"), token.start)
     return value

@@ -123,7 +123,7 @@ def kind_of_value(value: object) -> Kind | None:
     return Kind.STRING if isinstance(value, str) else None
 
 
-_KINDS: Final = {
+KIND_TEXTS: Final = {
     Kind.NUMBER: Text.of("a number"),
     Kind.STRING: Text.of("a string"),
     Kind.TRUTH: Text.of("true or false"),
@@ -135,7 +135,7 @@ _OBJECT: Final = Text.of("an object")
 def _kind_text(value: object) -> Text:
     kind = kind_of_value(value)
     if kind is not None:
-        return _KINDS[kind]
+        return KIND_TEXTS[kind]
     return _LIST if isinstance(value, (list, tuple)) else _OBJECT
 
 

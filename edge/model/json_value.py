@@ -28,8 +28,44 @@ def read_json_text(text: bytes) -> Any:
         # The strict decoder below reports a byte offset; an author needs line and column.
         json.loads(plain)
     except (ValueError, RecursionError) as error:
-        raise Refused("unreadable", Text.of("not JSON: {reason}", reason=error), "Correct the file.") from None
+        raise Refused("unreadable", Text.of("not JSON: {reason}", reason=_reason(error)), "Correct the file.") from None
     return decode_data(JSON, plain)
+
+
+_JSON_REASONS: Final = {
+    text.id: text
+    for text in (
+        Text.of("Expecting value"),
+        Text.of("Expecting property name enclosed in double quotes"),
+        Text.of("Expecting ':' delimiter"),
+        Text.of("Expecting ',' delimiter"),
+        Text.of("Illegal trailing comma before end of object"),
+        Text.of("Illegal trailing comma before end of array"),
+        Text.of("Extra data"),
+        Text.of("Unterminated string starting at"),
+        Text.of("Invalid control character at"),
+        Text.of("Invalid \\escape"),
+        Text.of("Invalid \\uXXXX escape"),
+    )
+}
+"""What the decoder of Python 3.11 to 3.13 reports, in its words."""
+
+
+def _reason(error: Exception) -> Text:
+    match error:
+        case json.JSONDecodeError(msg=reason, lineno=line, colno=column, pos=at):
+            # Some of its reasons end with a colon, others do not.
+            return Text.of(
+                "{reason}: line {line} column {column} (char {at})",
+                reason=_JSON_REASONS.get(reason.rstrip(": "), reason),
+                line=line,
+                column=column,
+                at=at,
+            )
+        case RecursionError():
+            return Text.of("it is nested too deeply")
+        case _:
+            return Text(str(error))
 
 
 _LONG_INTEGERS = frozenset({8, 9})

@@ -126,7 +126,7 @@ def compile_verdict(text: str, names: Names) -> Expression:
     resolver = _Resolver(text, names)
     expression = compiler.compile_value(text, resolver.resolve)
     if resolver.mirrors:
-        raise ExpressionSyntaxError("a verdict asks for no mirrored set", 0)
+        raise ExpressionSyntaxError(Text.of("a verdict asks for no mirrored set"), 0)
     return expression
 
 
@@ -139,7 +139,10 @@ def _check_times(expression: Expression) -> None:
             if _timed_step(child) is not None:
                 text = expression.part(child)
                 raise ExpressionSyntaxError(
-                    f"{text!r} cannot be part of a calculation; compare it with one: {text} > 2 * limit", child.start
+                    Text.of(
+                        "{term!r} cannot be part of a calculation; compare it with one: {term} > 2 * limit", term=text
+                    ),
+                    child.start,
                 )
 
 
@@ -152,11 +155,15 @@ def _check_mirrors(expression: Expression) -> None:
     for node in nodes_of(expression.node):
         match node:
             case Name(path=(first, name)) if first == MIRRORS and id(node) not in containers:
-                raise ExpressionSyntaxError(f"a mirror stands behind `in`: member in {MIRRORS}.{name}", node.start)
+                raise ExpressionSyntaxError(
+                    Text.of("a mirror stands behind `in`: member in mirrors.{name}", name=name), node.start
+                )
             case Compare(left=left, right=right) if _timed_step(left) or _timed_step(right):
                 if any(isinstance(item, Name) and item.path[0] == MIRRORS for item in nodes_of(node)):
                     text = expression.part(node)
-                    raise ExpressionSyntaxError(f"{text!r}: T cannot be compared with a choice by a mirror", node.start)
+                    raise ExpressionSyntaxError(
+                        Text.of("{term!r}: T cannot be compared with a choice by a mirror", term=text), node.start
+                    )
             case _:
                 pass
 
@@ -192,7 +199,7 @@ class _Resolver:
             case "job":
                 prop, tail = self._property(node, rest, JOB_PROPERTIES)
                 if tail and prop != "parameters":
-                    raise ExpressionSyntaxError(f"{self._part(node)!r}: job.{prop} has no parts", node.start)
+                    raise self._without_parts(node, f"job.{prop}")
                 return follow(lambda access: access.job(prop), tail)
             case "mirrors":
                 return self._mirror_name(node, rest)
@@ -216,19 +223,19 @@ class _Resolver:
         return evaluate
 
     def _step_name(self, node: Name, rest: list[str | int]) -> Evaluate:
-        name = self._known(node, rest, self._names.steps, "step")
+        name = self._step(node, rest)
         prop, tail = self._property(node, rest[1:], STEP_PROPERTIES)
         if tail:
-            raise ExpressionSyntaxError(f"{self._part(node)!r}: steps.{name}.{prop} has no parts", node.start)
+            raise self._without_parts(node, f"steps.{name}.{prop}")
         if prop == "T":
             self.timed_steps.add(name)
         return lambda access: access.step(name, prop)
 
     def _action_name(self, node: Name, rest: list[str | int]) -> Evaluate:
-        name = self._known(node, rest, self._names.actions, "action")
+        name = self._action(node, rest)
         prop, tail = self._property(node, rest[1:], ACTION_PROPERTIES)
         if tail and prop != "result":
-            raise ExpressionSyntaxError(f"{self._part(node)!r}: actions.{name}.{prop} has no parts", node.start)
+            raise self._without_parts(node, f"actions.{name}.{prop}")
         if prop in _LIVE_PROPERTIES:
             self.state_actions.add(name)
         keys = self._names.actions[name]
@@ -243,26 +250,40 @@ class _Resolver:
                 self.mirrors.add(name)
                 return lambda access: access.mirrors.is_stale(name)
             case _:
-                form = f"{MIRRORS}.NAME, behind `in`, or {MIRRORS}.NAME.stale"
-                raise ExpressionSyntaxError(f"{self._part(node)!r} is not of the form {form}", node.start)
+                reason = Text.of(
+                    "{term!r} is not of the form mirrors.NAME, behind `in`, or mirrors.NAME.stale",
+                    term=self._part(node),
+                )
+                raise ExpressionSyntaxError(reason, node.start)
 
-    def _known(self, node: Name, rest: list[str | int], known: Any, kind: str) -> str:
+    def _without_parts(self, node: Name, name: str) -> ExpressionSyntaxError:
+        return ExpressionSyntaxError(
+            Text.of("{term!r}: {name} has no parts", term=self._part(node), name=name), node.start
+        )
+
+    def _step(self, node: Name, rest: list[str | int]) -> str:
         if not rest:
-            raise ExpressionSyntaxError(f"{self._part(node)!r} must name a {kind}", node.start)
-        if rest[0] not in known:
-            raise ExpressionSyntaxError(f"unknown {kind} {rest[0]!r}", node.start)
+            raise ExpressionSyntaxError(Text.of("{term!r} must name a step", term=self._part(node)), node.start)
+        if rest[0] not in self._names.steps:
+            raise ExpressionSyntaxError(Text.of("unknown step {name!r}", name=rest[0]), node.start)
+        return str(rest[0])
+
+    def _action(self, node: Name, rest: list[str | int]) -> str:
+        if not rest:
+            raise ExpressionSyntaxError(Text.of("{term!r} must name an action", term=self._part(node)), node.start)
+        if rest[0] not in self._names.actions:
+            raise ExpressionSyntaxError(Text.of("unknown action {name!r}", name=rest[0]), node.start)
         return str(rest[0])
 
     def _property(
         self, node: Name, rest: list[str | int], properties: tuple[str, ...]
     ) -> tuple[str, tuple[str | int, ...]]:
         if not rest or rest[0] not in properties:
-            raise ExpressionSyntaxError(
-                f"{self._part(node)!r} must be followed by one of {', '.join(properties)}"
-                if not rest
-                else f"{self._part(node)!r}: {rest[0]!r} is none of {', '.join(properties)}",
-                node.start,
-            )
+            term, known = self._part(node), ", ".join(properties)
+            reason = Text.of("{term!r} must be followed by one of {known}", term=term, known=known)
+            if rest:
+                reason = Text.of("{term!r}: {name!r} is none of {known}", term=term, name=rest[0], known=known)
+            raise ExpressionSyntaxError(reason, node.start)
         return str(rest[0]), tuple(rest[1:])
 
 

@@ -24,6 +24,7 @@ IDENTIFIERS: Final = frozenset(
             "any",
             "always",
             "in",
+            "input",
             "store",
             "identifiers",
             "job",

@@ -11,13 +11,14 @@ from simpleeval import SimpleEval
 from edge.expression.compiler import compile_condition, compile_value
 from edge.expression.syntax import ExpressionSyntaxError, Name
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError
+from edge.foundation.text import Text
 
 
 def resolve(name: Name) -> Evaluate:
     """Read a name from the mapping that is the context."""
     key = str(name.path[0])
     if key == "forbidden":
-        raise ExpressionSyntaxError("this name is forbidden", name.start)
+        raise ExpressionSyntaxError(Text("this name is forbidden"), name.start)
     return lambda context: context.get(key, UNKNOWN)
 
 

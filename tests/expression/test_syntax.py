@@ -3,6 +3,7 @@
 import pytest
 
 from edge.expression.syntax import (
+    MAX_LENGTH,
     ExpressionSyntaxError,
     Kind,
     Name,
@@ -13,6 +14,37 @@ from edge.expression.syntax import (
     nodes_of,
     parse,
 )
+from edge.foundation.text import Text, languages
+
+FAULTS = (
+    *(
+        "",
+        "a = 1",
+        "a ** 2",
+        "(a",
+        "(a b",
+        "a )",
+        "a <",
+        "1 < )",
+        "f(1)",
+        "abs()",
+        "min(1)",
+        "a.",
+        "a[b]",
+        "round(a, b)",
+    ),
+    *("9" * 400 + ".0", "?", "(" * 40 + "a", "a" * (MAX_LENGTH + 1)),
+)
+
+
+@pytest.mark.parametrize("text", FAULTS, ids=lambda text: text[:9])
+def test_syntax_error_is_stated_in_every_language(text: str) -> None:
+    with pytest.raises(ExpressionSyntaxError) as caught:
+        parse(text)
+    assert caught.value.text.in_language("en") == str(caught.value)
+    reason = caught.value.text.values.get("reason", caught.value.text)
+    assert isinstance(reason, type(caught.value.text))
+    assert len({reason.in_language(language) for language in languages()}) == len(languages())
 
 
 def names(text: str) -> list[str]:
@@ -72,5 +104,5 @@ def test_names_need_the_kind_of_their_position(text: str, needed: dict[str, Kind
 
 
 def test_syntax_error_counts_positions_from_one() -> None:
-    assert str(ExpressionSyntaxError("wrong", 0)) == "wrong (at character 1)"
-    assert str(ExpressionSyntaxError("wrong")) == "wrong"
+    assert str(ExpressionSyntaxError(Text("wrong"), 0)) == "wrong (at character 1)"
+    assert str(ExpressionSyntaxError(Text("wrong"))) == "wrong"

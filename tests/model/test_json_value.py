@@ -3,11 +3,36 @@
 import pytest
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text, languages
 from edge.model.json_value import ExactValue, exact_value, plain_value, read_json_text
 
 
 def test_byte_order_mark_is_ignored() -> None:
     assert read_json_text(b'\xef\xbb\xbf{"steps": []}') == {"steps": []}
+
+
+FAULTS = (
+    *("{", "[1,", '{"a" 1}', "[1 2]", "1 2", '"a', '"\x01"', r'"\d"', r'"\u12"', '{"a": 1,}', "[1,]"),
+    "[" * 100_000,
+)
+
+
+@pytest.mark.parametrize("text", FAULTS, ids=lambda text: text[:9].encode().hex())
+def test_syntax_fault_of_json_is_stated_in_every_language(text: str) -> None:
+    """The reason of the decoder was English in each language."""
+    with pytest.raises(Refused) as caught:
+        read_json_text(text.encode())
+    reason = caught.value.text.values["reason"]
+    assert isinstance(reason, Text)
+    inner = reason.values.get("reason", reason)
+    assert isinstance(inner, Text)
+    assert len({inner.in_language(language) for language in languages()}) == len(languages())
+
+
+def test_syntax_fault_of_json_has_its_place_in_german() -> None:
+    with pytest.raises(Refused) as caught:
+        read_json_text(b'{\n "steps": [,]}')
+    assert caught.value.text.in_language("de").endswith("hier fehlt ein Wert: Zeile 2, Spalte 12 (Zeichen 13)")
 
 
 @pytest.mark.parametrize(
@@ -16,7 +41,7 @@ def test_byte_order_mark_is_ignored() -> None:
         (b"", "not JSON: Expecting value: line 1 column 1"),
         (b'{\n "steps": [,]}', "line 2 column 12"),
         (b"\xff", "not JSON"),
-        (b"[" * 100_000, "not JSON: maximum recursion depth exceeded"),
+        (b"[" * 100_000, "not JSON: it is nested too deeply"),
         (b"9" * 5000, "not JSON"),
         (b"[NaN]", "malformed"),
         (b"1e400", "out of range"),

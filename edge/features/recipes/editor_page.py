@@ -59,7 +59,7 @@ async def _expression(services: PageServices, call: ApiCall) -> ConditionFault:
     try:
         compile_condition(body.condition, names)
     except ExpressionSyntaxError as error:
-        return ConditionFault(fault=str(error))
+        return ConditionFault(fault=error.text.in_language(call.caller.language))
     return ConditionFault(fault="")
 
 

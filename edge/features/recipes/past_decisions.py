@@ -146,7 +146,7 @@ def condition_value(job_id: str, documents: JobDocuments, text: str, step: str) 
     try:
         condition = compile_condition(text, _names(recorded.net))
     except ExpressionSyntaxError as error:
-        reason = Text.of("the condition cannot be read: {fault}", fault=str(error))
+        reason = Text.of("the condition cannot be read: {fault}", fault=error)
         raise Refused("invalid_condition", reason) from error
     last: tuple[str, Mapping[str, str]] = ("", {})
     for view, was_active in _views(recorded, step):

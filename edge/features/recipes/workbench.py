@@ -78,20 +78,25 @@ _MOST_DECLARED: Final = 200
 _JSON_PLACE: Final = re.compile(r"line (\d+) column (\d+)")
 
 
-def view(text: str, pou: str = "") -> DraftView:
-    """Return a text with its faults and its chart; a chart of a PLC without faults as the recipe that it becomes."""
+def view(text: str, pou: str = "", language: str = ENGLISH) -> DraftView:
+    """Return a text with its chart and its faults, in a language.
+
+    A chart of a PLC without faults is returned as the recipe that it becomes.
+    """
     if is_xml(text):
-        return _imported(text, pou)
+        return _imported(text, pou, language)
     try:
         data = read_json_text(text.encode())
     except Refused as refused:
-        return DraftView(text=text, recipe=None, problems=(_of_json(refused),), warnings=(), chart="")
+        return DraftView(text=text, recipe=None, problems=(_of_json(refused, language),), warnings=(), chart="")
     net = compile_recipe(data, checks=recipe_checks())
     if isinstance(net, RejectedRecipe):
         recipe, _ = parse_recipe(data)
         chart = _chart(recipe, net.faults) if recipe else ""
-        return DraftView(text=text, recipe=data, problems=_placed(net.texts, text), warnings=(), chart=chart)
-    return DraftView(text=text, recipe=data, problems=(), warnings=net.warnings, chart=_chart(net.recipe, ()))
+        return DraftView(text=text, recipe=data, problems=_placed(net.texts, text, language), warnings=(), chart=chart)
+    return DraftView(
+        text=text, recipe=data, problems=(), warnings=_stated(net.warning_texts, language), chart=_chart(net.recipe, ())
+    )
 
 
 def _chart(recipe: Recipe, faults: Sequence[str]) -> str:
@@ -99,19 +104,19 @@ def _chart(recipe: Recipe, faults: Sequence[str]) -> str:
     return editor_svg(drawing) if drawing else ""
 
 
-def _imported(text: str, pou: str) -> DraftView:
+def _imported(text: str, pou: str, language: str) -> DraftView:
     """Return PLCopen XML as a recipe, or with all its faults."""
     # A text has been decoded: the encoding that it declares is that of its file.
     head, rest = text[:_MOST_DECLARED], text[_MOST_DECLARED:]
     imported = import_plcopen((_ENCODING.sub(r"\1", head, count=1) + rest).encode(), pou)
     if imported.recipe is None:
-        return DraftView(text=text, recipe=None, problems=_of_plc(imported.faults), warnings=(), chart="")
-    seen = view(text_of(imported.recipe))
-    return replace(seen, warnings=(*(warning.stated(ENGLISH) for warning in imported.warnings), *seen.warnings))
+        return DraftView(text=text, recipe=None, problems=_of_plc(imported.faults, language), warnings=(), chart="")
+    seen = view(text_of(imported.recipe), language=language)
+    return replace(seen, warnings=(*(warning.stated(language) for warning in imported.warnings), *seen.warnings))
 
 
-def _of_plc(faults: Sequence[PlcFinding]) -> tuple[RecipeProblem, ...]:
-    return tuple(RecipeProblem(message=fault.stated(ENGLISH), line=fault.place.line or None) for fault in faults)
+def _of_plc(faults: Sequence[PlcFinding], language: str) -> tuple[RecipeProblem, ...]:
+    return tuple(RecipeProblem(message=fault.stated(language), line=fault.place.line or None) for fault in faults)
 
 
 def edited(text: str, change: Change) -> DraftView:
@@ -124,7 +129,7 @@ def edited(text: str, change: Change) -> DraftView:
 
 def checked(text: str, language: str) -> DraftCheck:
     """Return what a check finds in a text."""
-    seen = view(text)
+    seen = view(text, language=language)
     if seen.recipe is None:
         return DraftCheck(problems=seen.problems)
     data = seen.recipe
@@ -223,10 +228,10 @@ def _readable_part(text: str) -> Recipe:
     return recipe or Recipe(())
 
 
-def _of_json(refused: Refused) -> RecipeProblem:
+def _of_json(refused: Refused, language: str) -> RecipeProblem:
     place = _JSON_PLACE.search(refused.message)
     line, column = map(int, place.groups()) if place else (None, None)
-    return RecipeProblem(message=refused.message, line=line, column=column)
+    return RecipeProblem(message=refused.text.in_language(language), line=line, column=column)
 
 
 def _stated(texts: Sequence[Text], language: str) -> tuple[str, ...]:

@@ -30,6 +30,14 @@ def test_text_that_is_not_json_is_kept_with_line_and_column() -> None:
     assert (seen.problems[0].line, seen.problems[0].column) == (2, 4)
 
 
+def test_faults_of_syntax_are_in_the_language_of_the_reader() -> None:
+    (fault,) = checked('{"steps":\n  [}', "de").problems
+    assert fault.message.endswith("hier fehlt ein Wert: Zeile 2, Spalte 4 (Zeichen 13)")
+    assert (fault.line, fault.column) == (2, 4)
+    (condition,) = checked(LOST.replace("X", "A"), "fr").problems
+    assert condition.message.endswith("il manque une valeur à la fin (au caractère 4)")
+
+
 def test_change_of_a_text_is_drawn() -> None:
     seen = edited(SOUND, InsertAfter("A", "Verify"))
     assert ">Verify</text>" in seen.chart

@@ -8,6 +8,7 @@ from edge.expression.compiler import Expression, Resolve, compile_condition, com
 from edge.expression.syntax import ExpressionSyntaxError, Name
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, follow
 from edge.features.flows.nodes.kind import Attempt, NodeError
+from edge.foundation.text import Text
 
 INPUT: Final = "input"
 
@@ -27,7 +28,8 @@ def resolve_names(predecessors: Collection[str]) -> Resolve:
         if name.path[0] == INPUT:
             return follow(_input, name.path[1:])
         known = ", ".join([*sorted(predecessors), INPUT])
-        raise ExpressionSyntaxError(f"there is no input {name.path[0]!r}; known are {known}", name.start)
+        reason = Text.of("there is no input {name!r}; known are {known}", name=name.path[0], known=known)
+        raise ExpressionSyntaxError(reason, name.start)
 
     return resolve
 

@@ -60,7 +60,7 @@ class Logic:
         self._named: dict[str, Translation | None] = {}
         self._used: set[int] = set()
         self.unset: dict[str, PlcPlace] = {}
-        self._checked: dict[str, str] = {}
+        self._checked: dict[str, str | Text] = {}
         self._spelling: dict[str, str] = {}
         self.actions = tuple(self._read_actions())
         self._names = Names(frozenset(scope.steps.values()), dict.fromkeys(self._spelling.values(), ()))
@@ -155,7 +155,7 @@ class Logic:
                 compile_condition(text, self._names)
                 self._checked[text] = ""
             except ExpressionSyntaxError as error:
-                self._checked[text] = str(error)
+                self._checked[text] = error.text
         if self._checked[text]:
             self._fault(place, Text.of("condition {text}: {reason}", text=cut(text), reason=self._checked[text]))
 

@@ -12,6 +12,7 @@ from edge.expression.syntax import ExpressionSyntaxError, Kind, MemberTest, Name
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, kind_of_value
 from edge.features.telemetry.model.rule import LimitLevel, LimitRule, RateRule, ShareRule, StaleRule
 from edge.features.telemetry.rules.subject import RunningJobs
+from edge.foundation.text import Text
 
 _HIGH: Final = ("high_high", "high")
 _LOW: Final = ("low", "low_low")
@@ -223,8 +224,11 @@ def compile_tag_condition(text: str) -> TagCondition:
     expression = compile_condition(text, _resolve)
     for node in nodes_of(expression.node):
         if isinstance(node, MemberTest):
-            reason = "a tag holds no list; a rule `occurs` follows the members of a mirror"
-            raise ExpressionSyntaxError(f"{expression.part(node)!r}: {reason}", node.start)
+            reason = Text.of(
+                "{term!r}: a tag holds no list; a rule `occurs` follows the members of a mirror",
+                term=expression.part(node),
+            )
+            raise ExpressionSyntaxError(reason, node.start)
     tags: dict[str, Kind | None] = {tag_of(name): None for name in names_of(expression.node)}
     for node, kind in needed_kinds(expression.node, Kind.TRUTH):
         if isinstance(node, Name):
