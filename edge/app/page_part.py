@@ -104,7 +104,10 @@ Execute: TypeAlias = Callable[[Any, ApiCall], Awaitable[Answer]]
 
 
 class ApiOperation(Struct, frozen=True):
-    """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models."""
+    """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models.
+
+    `changes` is false for a POST that only reads, with a body that has no place in an address.
+    """
 
     method: str
     path: str
@@ -114,6 +117,7 @@ class ApiOperation(Struct, frozen=True):
     execute: Execute
     body: type[Struct] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
+    changes: bool = True
 
 
 PageData: TypeAlias = tuple[str, Mapping[str, Any]]

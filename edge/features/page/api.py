@@ -77,7 +77,7 @@ class Api:
             answer = await self._shared.get(key, execute)
         else:
             answer = await execute()
-        if operation.method != "GET":
+        if operation.method != "GET" and operation.changes:
             self._services.events.note_call()
         match answer:
             case Svg(document):

@@ -167,6 +167,7 @@ RECIPE_OPERATIONS: Final = (
         recipe_models.RecipeResult,
         _check,
         recipe_models.RecipeBody,
+        changes=False,
     ),
     ApiOperation(
         "POST",
@@ -176,6 +177,7 @@ RECIPE_OPERATIONS: Final = (
         recipe_models.SimulationResult,
         _simulate,
         recipe_models.SimulationBody,
+        changes=False,
     ),
     ApiOperation(
         "POST",

@@ -119,6 +119,7 @@ EDITOR_OPERATIONS: Final = (
         ConditionFault,
         _expression,
         ConditionBody,
+        changes=False,
     ),
 )
 """The operations of the editor."""

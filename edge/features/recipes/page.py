@@ -376,12 +376,15 @@ PAGE: Final = PagePart(
             revision="Compare with this revision, or the one that is `released`; without it that of its begin.",
             version="Compare with this version of the draft, in place of a revision.",
         ),
-        _work(
+        ApiOperation(
+            "POST",
             f"{_DRAFT}/condition",
             f"Return the value that a condition had in the newest {MOST_SHOWN} jobs.",
+            Role.ENGINEER,
             ConditionValues,
             _condition,
             models.ConditionBody,
+            changes=False,
         ),
         _look(f"{_DRAFT}/names", "Return the names that conditions of a draft may have.", OfferedNames, _names),
         _read(

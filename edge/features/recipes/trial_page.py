@@ -81,6 +81,7 @@ def _operations(at: str, what: str, find: _Find) -> tuple[ApiOperation, ...]:
             Trial,
             _try(find),
             TrialBody,
+            changes=False,
         ),
         ApiOperation(
             "GET",

@@ -3,6 +3,7 @@
 import pytest
 
 from edge.features.page.recipe_check import check_recipe
+from edge.features.page.services import WebServices
 from edge.model.job_state import JobState
 from tests.features.page.serving import ATTACK, Browser
 from tests.station.plant import SUPERVISED, Plant
@@ -37,6 +38,23 @@ async def test_recipe_is_checked_with_all_faults(browser: Browser) -> None:
         reply = await engineer.post("/api/v1/recipes/check", {"recipe": nonsense})
         assert reply.json["faults"], nonsense
         assert ATTACK not in reply.json["chart"]
+
+
+async def test_request_that_changes_nothing_discards_no_shared_page(browser: Browser, services: WebServices) -> None:
+    engineer, events = await browser.logged_in("max"), services.events
+    reply = await engineer.post("/api/v1/recipe-drafts", {"scope": "station-1", "work_master": "linear"})
+    draft = f"/api/v1/recipe-drafts/{reply.json['draft']['id']}"
+    before = events.changes
+    for path, body in (
+        ("/api/v1/recipes/check", {"recipe": SUPERVISED}),
+        ("/api/v1/recipes/simulate", {"recipe": SUPERVISED}),
+        (f"{draft}/expression", {"condition": "true"}),
+        (f"{draft}/condition", {"condition": "true"}),
+        (f"{draft}/try", {}),
+    ):
+        assert ((await engineer.post(path, body)).status, events.changes) == (200, before), path
+    assert (await engineer.post("/api/v1/jobs/J1/pause", {})).status == 200
+    assert events.changes > before
 
 
 @pytest.mark.parametrize(
