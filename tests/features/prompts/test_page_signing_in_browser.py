@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from edge.access.login import Users
+from edge.access.login import FREE_OF_ADDRESS, Users
 from edge.access.users import write_user
 from edge.features.prompts.answering import PromptContext, Prompts
 from edge.model.job_state import JobState
@@ -117,6 +117,28 @@ async def test_code_that_is_not_a_badge_reaches_the_field(plant: Plant, browser:
     assert await screen.run(USER) == "alice"
     assert await screen.run("document.getElementById('notice').hidden")
     assert screen.faults == []
+
+
+async def test_code_reaches_the_field_while_badges_wait(
+    plant: Plant,
+    context: PromptContext,
+    screen: Chromium,
+    users: Users,  # noqa: F811, ARG001 - it has written the users
+    tmp_path: Path,
+) -> None:
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    stopped = Users(tmp_path / "users", lambda: 0.0)
+    for _ in range(FREE_OF_ADDRESS):
+        await stopped.log_in_with_badge("LOT-4710", "127.0.0.1")
+    async with serving(services_of(plant, stopped, ports={"prompts": port}, panels=PANELS)) as browser:
+        await ask(plant, "J1", ENTER)
+        await screen.log_in(browser.origin, "alice", PASSWORD)
+        await screen.until("document.querySelector('input[name=note]')")
+        await screen.run("document.querySelector('input[name=note]').focus()")
+        await screen.scan("LOT-4711")
+        await screen.until("document.querySelector('input[name=note]').value === 'LOT-4711'")
+        await screen.until("!document.getElementById('notice').hidden")
+        assert await screen.run(USER) == "alice"
 
 
 async def test_prompt_is_signed_by_pin_and_by_badge(plant: Plant, browser: Browser, screen: Chromium) -> None:

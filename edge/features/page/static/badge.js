@@ -87,7 +87,10 @@ for (const [address, values] of JSON.parse(sessionStorage.getItem(TYPED) ?? "[]"
 }
 sessionStorage.removeItem(TYPED);
 
-// A signature that is asked for takes the badge; else its owner logs in. A code of nobody is the value of a field.
+const takesCodes = (field) => field && field.type !== "password" && !field.closest(".login, .pin-form");
+
+// A signature that is asked for takes the badge; else its owner logs in. A code of nobody is the value of a field, also
+// one that the gateway does not check now.
 async function read(code, field = null) {
   const signing = document.querySelector("dialog#sign[open]");
   if (signing) {
@@ -106,13 +109,15 @@ async function read(code, field = null) {
       return;
     }
     const problem = await answer.json();
-    if (problem.kind === "unknown_badge" && field && field.type !== "password" && !field.closest(".login, .pin-form")) {
+    if (problem.kind === "unknown_badge" && takesCodes(field)) {
       write(field, code);
       if (field.type === "search") field.form?.requestSubmit();
       return;
     }
+    if (problem.kind === "login_locked" && takesCodes(field)) write(field, code);
     notice.textContent = `${problem.reason} ${problem.advice}`;
   } catch {
+    if (takesCodes(field)) write(field, code);
     notice.textContent = document.getElementById("offline").textContent;
   }
   notice.hidden = false;
