@@ -354,11 +354,28 @@ class Users:
         return await self._at_panel((f"badges {source_of(address)}",), check)
 
     async def has_badge(self, code: str) -> bool:
-        """Return whether a code is the badge of a user, which is not a value for a job."""
+        """Return whether a code is the badge of a user, which is not a value for a job.
+
+        It counts no failure: a person learns it only by an answer that counts for another code.
+        """
         if len(code) not in BADGE_LENGTH:
             return False
         async with self._hashing:
             return await asyncio.to_thread(_owner, code, self._current().values()) is not None
+
+    async def recognizes_badge(self, code: str, address: str) -> bool:
+        """Return whether a code is the badge of a user, for a person who may ask again; False while the panel waits.
+
+        The limit is that of logins by badge. The failures are counted apart: codes of work keep no badge from a login.
+        """
+        if len(code) not in BADGE_LENGTH:
+            return False
+
+        async def check() -> PanelUser | LoginRefusal:
+            owner = await asyncio.to_thread(_owner, code, self._current().values())
+            return PanelUser(owner.name, owner.role) if owner else LoginRefusal.UNKNOWN_BADGE
+
+        return isinstance(await self._at_panel((f"codes {source_of(address)}",), check), PanelUser)
 
     async def _at_panel(
         self, page: FailureKey, check: Callable[[], Awaitable[PanelUser | LoginRefusal]]

@@ -41,7 +41,9 @@ Identify: TypeAlias = Callable[[WebCaller, Signature], Awaitable[Signer]]
 class PageServices(Struct, frozen=True):
     """What operations and pages of features work with; `notify` reports a changed subject to open pages.
 
-    `is_badge` returns whether a code that was read is the badge of a person.
+    `is_badge` returns whether a code is the badge of a person: for one that becomes a value otherwise.
+    `recognizes_badge` returns the same about a code that was read at the address of a panel for nothing, until so many
+    were unknown that badges would wait there.
     """
 
     store: Store
@@ -51,6 +53,7 @@ class PageServices(Struct, frozen=True):
     notify: Callable[[str], None]
     identify: Identify
     is_badge: Callable[[str], Awaitable[bool]]
+    recognizes_badge: Callable[[str, str], Awaitable[bool]]
 
 
 class Svg(Struct, frozen=True):

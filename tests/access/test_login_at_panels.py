@@ -73,6 +73,19 @@ async def test_code_of_a_badge_differs_from_another_code(file: Path) -> None:
     assert users.panel_wait_s("", PANEL) == 0
 
 
+async def test_codes_tried_for_a_badge_wait_as_badges_and_apart(file: Path) -> None:
+    clock = Clock()
+    users = Users(file, clock)
+    assert await users.recognizes_badge(BADGE, PANEL)
+    for _ in range(FREE_OF_ADDRESS):
+        assert not await users.recognizes_badge("04A1B2C3D6", PANEL)
+    assert not await users.recognizes_badge(BADGE, PANEL)
+    assert await users.recognizes_badge(BADGE, OTHER)
+    assert await users.log_in_with_badge(BADGE, PANEL) == PanelUser("anna", Role.OPERATOR)
+    clock.now += 1
+    assert await users.recognizes_badge(BADGE, PANEL)
+
+
 async def test_second_factor_is_not_replaced_by_pin_or_badge(file: Path) -> None:
     users = Users(file, totp_roles=(Role.ENGINEER,))
     assert await users.log_in_with_badge(NEW_BADGE, PANEL) is LoginRefusal.CODE_NEEDED

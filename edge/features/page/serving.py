@@ -77,6 +77,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         audit=audit,
         identify=functools.partial(identify, page.users, audit),
         is_badge=page.users.has_badge,
+        recognizes_badge=page.users.recognizes_badge,
         clock=now_ms,
         is_kiosk=settings.section(WebSettings).kiosk == "on",
         is_tls=settings.section(WebSettings).is_tls,

@@ -37,7 +37,10 @@ class Person(Struct, frozen=True):
 
 
 class PromptRequest(Struct, frozen=True, kw_only=True):
-    """The answer of a person to the prompt with an id; `source` and `event_id` together name the request."""
+    """The answer of a person to the prompt with an id; `source` and `event_id` together name the request.
+
+    `refusal` is raised in place of an answer that would count.
+    """
 
     prompt: str
     given: GivenAnswer
@@ -45,6 +48,7 @@ class PromptRequest(Struct, frozen=True, kw_only=True):
     source: str
     event_id: str
     scopes: Collection[str]
+    refusal: Refused | None = None
 
 
 class PromptAnswered(Struct, frozen=True, kw_only=True):
@@ -91,7 +95,7 @@ async def answer_prompt(context: PromptContext, request: PromptRequest) -> Promp
 
     Raises Refused: `unknown_prompt`, `not_open` when its answer or its end came before, `invalid_answer` with every
     fault, `no_login`, `forbidden` and `no_signature` where the prompt asks for a login, a higher role or a signature;
-    Unavailable without the store.
+    the refusal of the request after all others; Unavailable without the store.
     """
     runs = context.runs
     while True:
@@ -127,6 +131,8 @@ def _signal(context: PromptContext, found: OpenPrompt, request: PromptRequest) -
 def _mark(
     context: PromptContext, request: PromptRequest, found: OpenPrompt, signal: PersonAnswer, decision: Decision
 ) -> Commit:
+    if request.refusal is not None:
+        raise request.refusal
     answer = msgspec.json.encode(_answered(found, signal, decision)).decode()
     return dedupe.mark(context.runs.store.keys, request.source, request.event_id, answer, context.dedupe_ms)
 
@@ -216,10 +222,19 @@ class Prompts:
         self, prompt: str, given: GivenAnswer, person: Person, source: str, event_id: str, scope: str = ""
     ) -> PromptAnswered:
         """Answer a prompt of these scopes, or of one of them. Raises as `answer_prompt`."""
-        scopes = (scope,) if scope else self.scopes
-        request = PromptRequest(
-            prompt=prompt, given=given, person=person, source=source, event_id=event_id, scopes=scopes
+        return await self.carry_out(
+            PromptRequest(
+                prompt=prompt,
+                given=given,
+                person=person,
+                source=source,
+                event_id=event_id,
+                scopes=(scope,) if scope else self.scopes,
+            )
         )
+
+    async def carry_out(self, request: PromptRequest) -> PromptAnswered:
+        """Answer as a request says. Raises as `answer_prompt`."""
         return await answer_prompt(self._context, request)
 
     def of_job(self, loaded: LoadedJob) -> tuple[OpenPrompt, ...]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import mimetypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, Signature, StationAsk
 from edge.features.prompts.answer import GivenAnswer, SignedAnswer
-from edge.features.prompts.answering import Person, PromptAnswered, Prompts, unknown_prompt
+from edge.features.prompts.answering import Person, PromptAnswered, PromptRequest, Prompts, unknown_prompt
 from edge.features.prompts.event_answers import codes_of
-from edge.features.prompts.open_prompt import OpenPrompt, PromptList, public_prompt
+from edge.features.prompts.open_prompt import PromptList, public_prompt
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
@@ -83,13 +83,20 @@ async def _answer(services: PageServices, call: ApiCall) -> PromptAnswered:
 async def _answer_as(services: PageServices, call: ApiCall, signed: str) -> PromptAnswered:
     prompt, caller = call.path["prompt"], call.caller
     prompts = _require(services, prompt)
-    person = Person(caller.user, caller.role, signed)
-    given = GivenAnswer(choice=call.body.choice, values=call.body.values)
+    request = PromptRequest(
+        prompt=prompt,
+        given=GivenAnswer(choice=call.body.choice, values=call.body.values),
+        person=Person(caller.user, caller.role, signed),
+        source=_SOURCE,
+        event_id=f"{caller.user}/{call.id}",
+        scopes=prompts.scopes,
+    )
     comment = f"signed by {signed}" if signed else ""
     try:
         if caller.at_panel:
-            await _refuse_badges(services, [found for found in prompts.open if found.id == prompt], given)
-        answered = await prompts.answer(prompt, given, person, _SOURCE, f"{caller.user}/{call.id}")
+            answered = await _answer_at_panel(services, prompts, request, caller.address)
+        else:
+            answered = await prompts.carry_out(request)
     except Refused as refusal:
         services.audit.called(caller, "prompts answer", prompt, comment, refusal.message)
         raise
@@ -97,11 +104,29 @@ async def _answer_as(services: PageServices, call: ApiCall, signed: str) -> Prom
     return answered
 
 
-async def _refuse_badges(services: PageServices, prompts: Iterable[OpenPrompt], given: GivenAnswer) -> None:
-    """Refuse the badge of a person as a scanned value: the page takes it as the badge. Raises Refused."""
-    for name in (name for prompt in prompts for name in codes_of(prompt)):
-        if await services.is_badge(str(given.values.get(name, ""))):
-            raise Refused("is_badge", "this is the badge of a person, not a code.", "Scan the code that is asked for.")
+async def _answer_at_panel(
+    services: PageServices, prompts: Prompts, request: PromptRequest, address: str
+) -> PromptAnswered:
+    """Answer a prompt, and refuse the badge of a person as a scanned value: the page takes it as the badge.
+
+    A code that is not a badge ends the prompt. Where the answer is refused anyway a person may try one code after the
+    other: badges are recognized there only as often as logins by badge are free. Raises Refused.
+    """
+    prompt = next((found for found in prompts.open if found.id == request.prompt), None)
+    codes = [str(request.given.values.get(name, "")) for name in codes_of(prompt)] if prompt else []
+    is_badge = Refused("is_badge", "this is the badge of a person, not a code.", "Scan the code that is asked for.")
+    for code in codes:
+        if await services.is_badge(code):
+            request = replace(request, refusal=is_badge)
+    try:
+        return await prompts.carry_out(request)
+    except Refused as refusal:
+        if refusal is is_badge:
+            raise
+        for code in codes:
+            if await services.recognizes_badge(code, address):
+                raise is_badge from None
+        raise
 
 
 async def _asks(services: PageServices, languages: Sequence[str]) -> Sequence[StationAsk]:

@@ -228,6 +228,7 @@ def services_of(
         audit=audit,
         identify=partial(identify, users, audit),
         is_badge=users.has_badge,
+        recognizes_badge=users.recognizes_badge,
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
         is_tls=is_tls,

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from edge.access.login import Users
+from edge.access.login import FREE_OF_ADDRESS, Users
 from edge.access.password_hash import hash_badge
 from edge.access.users import write_user
 from edge.features.prompts.answering import PromptContext, Prompts
@@ -155,6 +155,32 @@ async def test_badge_is_not_taken_as_a_scanned_value_at_a_panel(
         done = await alice.post(address, {"values": {"mass": "5", "serial": "04A1B2C3D6"}}, idempotency_key="k")
         assert done.json["result"]["serial"] == "04A1B2C3D6"
         assert (await alice.post(address, {"values": {}}, idempotency_key="k")).json == done.json
+
+
+async def test_refused_answers_recognize_badges_a_few_times_only(
+    plant: Plant,
+    context: PromptContext,
+    users: Users,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write_user(tmp_path / "users", ANNA)
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port}, panels=PANELS)) as browser:
+        alice = await browser.logged_in("alice")
+        await ask(plant, "J1", ENTER)
+        (only,) = (await alice.get("/api/v1/prompts")).json["prompts"]
+        address = f"/api/v1/prompts/{only['id']}/answer"
+        wrong = {"values": {"mass": "none", "serial": BADGE}}
+        assert (await alice.post(address, wrong)).json["kind"] == "is_badge"
+        for number in range(FREE_OF_ADDRESS):
+            guess = {"values": {"mass": "none", "serial": f"04A1B2C3{number:02}"}}
+            assert (await alice.post(address, guess)).json["kind"] == "invalid_answer"
+        assert (await alice.post(address, wrong)).json["kind"] == "invalid_answer"
+        # The panel takes badges and codes as before.
+        whole = {"values": {"mass": "5", "serial": BADGE}}
+        assert (await alice.post(address, whole)).json["kind"] == "is_badge"
+        assert (await browser.post("/api/v1/session/panel", {"badge": BADGE})).status == 200
+        assert (await alice.post(address, {"values": {"mass": "5", "serial": "04A1B2C3D6"}})).status == 200
 
 
 async def test_signer_needs_the_role_of_the_prompt(
