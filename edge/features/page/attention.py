@@ -75,7 +75,10 @@ def attention_of(
 
 
 def needs_look(alarm: PublicAlarm) -> bool:
-    """Return whether an alarm needs a person: it is active or not acknowledged, and it is not silenced."""
-    if alarm.shelved or alarm.suppressed or alarm.disabled:
-        return False
-    return alarm.active or alarm.needs_acknowledge
+    """Return whether an alarm needs a person: nobody has acknowledged it, and it is not silenced."""
+    return alarm.needs_acknowledge and not (alarm.shelved or alarm.suppressed or alarm.disabled)
+
+
+def by_need(alarms: Iterable[PublicAlarm]) -> list[PublicAlarm]:
+    """Return alarms in the order in which a person looks at them: those that need one first, of them active ones."""
+    return sorted(alarms, key=lambda alarm: (not needs_look(alarm), not alarm.active))

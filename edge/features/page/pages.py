@@ -32,7 +32,7 @@ from edge.features.page import (
     recipe_operations,
 )
 from edge.features.page.api import PICTURE_HEADERS, log_in, log_in_at_panel, set_cookie
-from edge.features.page.attention import read_asks, read_attention
+from edge.features.page.attention import by_need, read_asks, read_attention
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.help_pages import help_page, manual_file, manual_page
@@ -93,7 +93,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
             reverse=True,
         )[:_ON_STATION],
         "equipment": gateway_operations.list_equipment(services, caller.language).equipment,
-        "alarms": (await kept_alarms.load_public(store, caller.languages))[:_ON_STATION],
+        "alarms": by_need(await kept_alarms.load_public(store, caller.languages)),
         "subjects": ["jobs", "station", "alarms", *(f"job:{job_summary.job_order_id}" for job_summary in running)],
     }
 

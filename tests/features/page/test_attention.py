@@ -1,5 +1,6 @@
 """What needs a person: counts, colours, and the Station page with its questions as buttons."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +11,14 @@ from msgspec.structs import replace
 
 from edge.features.page.attention import URGENT_SEVERITY, attention_of, needs_look
 from edge.features.page.models import Attention, AttentionLevel
+from edge.features.page.services import WebServices
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.job_state import Cause, JobState
-from edge.ports.alarm import AckState, ActiveState, AlarmChangeKind, PublicAlarm, public_alarm
+from edge.ports.alarm import AckState, ActiveState, AlarmChangeKind, PublicAlarm, Shelving, public_alarm
 from edge.station.equipment import OutcomeUnknown
 from edge.store import kept_alarms
 from edge.store.kept_alarms import AlarmChange
-from tests.features.page.serving import Browser
+from tests.features.page.serving import Browser, serving
 from tests.features.telemetry.test_page import ALARM
 from tests.station.plant import FakeEquipment, Plant, action, linear, order, until_true
 
@@ -52,6 +54,7 @@ def _attention(
         (_attention(equipment=[SAFE, UNSAFE]), BAD, (1, BAD), (0, GOOD)),
         (_attention(alarms=[_alarm(900, shelved=True)]), GOOD, (0, GOOD), (0, GOOD)),
         (_attention(alarms=[_alarm(900, active=False, needs_acknowledge=False)]), GOOD, (0, GOOD), (0, GOOD)),
+        (_attention(alarms=[_alarm(900, needs_acknowledge=False)]), GOOD, (0, GOOD), (0, GOOD)),
     ],
 )
 def test_banner_is_green_only_when_nothing_needs_a_person(
@@ -87,9 +90,32 @@ def test_level_follows_from_the_counts(
     assert (attention.level is GOOD) == (not (attention.station or attention.alarms or has_problem))
 
 
-async def _raise(plant: Plant, severity: int) -> None:
-    change = AlarmChange(replace(ALARM, severity=severity), AlarmChangeKind.RAISED)
+async def _raise(plant: Plant, severity: int, **members: Any) -> None:
+    change = AlarmChange(replace(ALARM, severity=severity, **members), AlarmChangeKind.RAISED)
     await plant.store.commit(kept_alarms.save(plant.store.keys, await kept_alarms.load(plant.store), [change]))
+
+
+def _message(name: str) -> dict[str, Any]:
+    return {"id": name, "subject": name, "message": {"en": f"{name} is hot"}}
+
+
+async def test_headline_states_no_past_alarm_as_present(services: WebServices, plant: Plant) -> None:
+    away = replace(SAFE, connected=True)
+    async with serving(replace(services, equipment=lambda: (away,))) as browser:
+        eve = await browser.logged_in("eve")
+
+        async def headline() -> str:
+            page = (await eve.get("/")).text
+            return page[page.index('data-part="status"') : page.index('class="columns"')]
+
+        await _raise(plant, 600, **_message("press"), active=ActiveState.INACTIVE)
+        assert "press is hot · returned, unacknowledged" in await headline()
+        await _raise(plant, 500, **_message("oven"))
+        await _raise(plant, 900, **_message("door"), acknowledgement=AckState.ACKNOWLEDGED)
+        await _raise(plant, 650, **_message("lamp"), shelving=Shelving(by="max", at=1))
+        assert "(2)</strong><span>oven is hot</span>" in await headline()
+        page = (await eve.get("/")).text
+        assert re.findall(r"(\w+) is hot", page[page.index('class="alarms') :])[:2] == ["oven", "press"]
 
 
 async def test_navigation_title_and_icon_show_what_needs_a_person(browser: Browser, plant: Plant) -> None:
