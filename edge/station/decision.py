@@ -266,7 +266,9 @@ def decide(
 def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
     """Return the commit that ends a job which never ran: aborted, with its response, and the timer of its removal."""
     status = JobStatus(JobState.ABORTED)
-    ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
+    ended = msgspec.structs.replace(
+        job, status=status, ended_at=now, has_failed=cause is Cause.FAIL, revision=before.revision + 1
+    )
     return join(
         (
             jobs.save(context.keys, before, ended, ((cause, status),), now),
@@ -390,6 +392,7 @@ def _moved(job: Job, moves: Moves, net: Net, run: Run, now: int) -> Job:
         ended_at=job.ended_at or now if has_ended(status) else None,
         error=run.error,
         verdict=verdict_of(net, run, now) if ends_now else job.verdict,
+        has_failed=run.outcome is Outcome.FAILED,
         revision=job.revision + 1,
     )
 

@@ -51,6 +51,8 @@ class JobOutcome(StrEnum):
     COMPLETED = "completed"
     NOT_OK = "not_ok"
     """Completed, with the verdict `not_ok`."""
+    FAILED = "failed"
+    """Aborted by the gateway: an action of it failed, and the recipe does not go on."""
     STOPPED = "stopped"
     ABORTED = "aborted"
 
@@ -60,7 +62,7 @@ def outcome_of(job: Job) -> JobOutcome | None:
     if not has_ended(job.status):
         return None
     if job.status.state is JobState.ABORTED:
-        return JobOutcome.ABORTED
+        return JobOutcome.FAILED if job.has_failed else JobOutcome.ABORTED
     if job.status.substate is SubState.CLOSED:
         return JobOutcome.STOPPED
     return JobOutcome.NOT_OK if job.verdict == NOT_OK else JobOutcome.COMPLETED

@@ -45,6 +45,8 @@ class Job(Struct, frozen=True, kw_only=True):
     error: str | Text | None = None
     verdict: str = ""
     """What the recipe says about its result: `ok`, `not_ok` or a text of its own; empty without one."""
+    has_failed: bool = False
+    """It is aborted because its run failed: no call aborted it."""
     recipe: RecipeName = NO_RECIPE_NAME
     """What its run goes by; empty before the start, and for a Work Master without revisions."""
     early: tuple[KeptEvent, ...] = ()
@@ -100,6 +102,7 @@ _TEXTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("error_text", "error", lambda error: _json(error) if isinstance(error, Text) else ""),
     ("causation_id", "causation_id", str),
     ("verdict", "verdict", str),
+    ("failed", "has_failed", lambda has_failed: "1" if has_failed else ""),
     ("recipe", "recipe", str),
     ("trace", "trace", _json_or_empty),
     ("early", "early", _json_or_empty),
@@ -147,6 +150,7 @@ def read_job(stored: Mapping[str, str]) -> Job:
         # Documents of an earlier version lack the field.
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         verdict=fields.get("verdict", ""),
+        has_failed=bool(fields.get("failed")),
         recipe=read_recipe_name(fields.get("recipe", "")),
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
@@ -158,7 +162,7 @@ def read_job(stored: Mapping[str, str]) -> Job:
     )
 
 
-_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early", "verdict", "recipe"})
+_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early", "verdict", "failed", "recipe"})
 """The fields whose absence means the same as an empty text, to this release and to those before."""
 
 

@@ -74,7 +74,7 @@ def _searching(work: Callable[..., None]) -> Callable[..., None]:
     @click.option("--code", help="Scanned code.")
     @click.option("--outcome", type=click.Choice(["completed", "failed", "stopped", "aborted"]), help="Outcome.")
     @click.option("--verdict", help="Verdict of the recipe: ok, not_ok, or its text.")
-    @click.option("--violation", help="Failure or violated limit, as `torque high`.")
+    @click.option("--violation", help="Failure or violated limit, as `torque high`, or its action.")
     @click.option("--since", type=click.DateTime(), help="End not before this local time.")
     @click.option("--until", type=click.DateTime(), help="End before this local time; a date alone includes that day.")
     @settings_option

@@ -82,7 +82,7 @@ _QUERY: Final = {
     "code": "A scanned code.",
     "outcome": "`completed`, `failed`, `stopped` or `aborted`.",
     "verdict": "The verdict of the recipe: `ok`, `not_ok`, or its text.",
-    "violation": "A failure or a violated limit, as `torque high`.",
+    "violation": "A failure or a violated limit, as `torque high`, or the action that it is of.",
     "since": "The first instant of the end, RFC 3339.",
     "until": "The last instant of the end, RFC 3339.",
 }

@@ -10,7 +10,7 @@ from edge.model.isa95 import JobOrder, JobResponse
 from edge.model.json_value import plain_value
 from edge.ports.result_trace import MOST_LEVELS
 from edge.sfc.run import ActionState, Association, Outcome, Run
-from edge.station.public_job import work_masters
+from edge.station.public_job import NO_EQUIPMENT, work_masters
 from edge.station.public_result import attempts_of
 from edge.station.stored_job import StoredJob, of_documents
 from edge.store.archive_backlog import JobDocuments
@@ -82,12 +82,16 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     """Its documents, of which the run has no recipe."""
 
 
-def record_of(documents: JobDocuments) -> JobRecord:
-    """Return what the archive knows of a job. Raises Refused when the documents cannot be decoded."""
+def record_of(documents: JobDocuments, equipment: Mapping[str, str] = NO_EQUIPMENT) -> JobRecord:
+    """Return what the archive knows of a job. Raises Refused when the documents cannot be decoded.
+
+    `equipment` has the name of the equipment for the type of each command.
+    """
     stored = of_documents(documents)
     job, run = stored.job, stored.run
     reasons = tuple(dict.fromkeys(_reasons(stored)))[:_MOST_REASONS]
-    outcome = run.outcome.value if run is not None and run.ended else Outcome.ABORTED.value
+    without_run = Outcome.FAILED if job.has_failed else Outcome.ABORTED
+    outcome = (run.outcome if run is not None and run.ended else without_run).value
     error = as_text(job.error) if job.error and not reasons else None
     recipe = documents.run.get("recipe", "")
     return JobRecord(
@@ -102,7 +106,7 @@ def record_of(documents: JobDocuments) -> JobRecord:
         verdict=job.verdict,
         remark=(reasons[0] if reasons else str(error or ""))[:_LONGEST_REMARK],
         facts=Facts(_parameters(job.order), _step_times(stored), reasons, error),
-        terms=_terms(stored, outcome, reasons),
+        terms=_terms(stored, outcome, reasons, equipment),
         recipe=recipe,
         documents=JobDocuments(
             documents.job,
@@ -156,6 +160,14 @@ def _in_order(stored: StoredJob) -> list[Association]:
     return [run.associations[key] for key in sorted(run.associations, key=lambda key: net.actions[key.latest].index)]
 
 
+def _sent_types(stored: StoredJob) -> Iterator[str]:
+    """Yield the types of the commands that were sent, whatever became of them."""
+    if stored.run is not None and stored.net is not None:
+        for key, association in stored.run.associations.items():
+            if association.sent_at is not None:
+                yield stored.net.actions[key.latest].type_id
+
+
 def _violations(value: Any, levels: int) -> Iterator[str]:
     """Yield the limits that a result violates, as `torque high`; those of its parts are among them."""
     if not levels or not isinstance(value, Mapping | list):
@@ -169,7 +181,7 @@ def _violations(value: Any, levels: int) -> Iterator[str]:
             yield f"{measured} {str(which).lower()}".strip()
 
 
-def _terms(stored: StoredJob, outcome: str, reasons: Sequence[str]) -> tuple[Term, ...]:
+def _terms(stored: StoredJob, outcome: str, reasons: Sequence[str], equipment: Mapping[str, str]) -> tuple[Term, ...]:
     job = stored.job
     pairs: dict[Term, None] = {}
     for name, value in (
@@ -180,7 +192,8 @@ def _terms(stored: StoredJob, outcome: str, reasons: Sequence[str]) -> tuple[Ter
         (VERDICT, job.verdict),
         *((PARAMETER + parameter, value) for parameter, value in _parameters(job.order).items()),
         *((VIOLATION, reason) for reason in reasons),
-        *((VIOLATION, reason.partition(": ")[2]) for reason in reasons),
+        *((VIOLATION, part) for reason in reasons for part in reason.split(": ", 1)),
+        *((EQUIPMENT, equipment.get(type_id)) for type_id in _sent_types(stored)),
         *_resources(job.order, stored.response),
         *_persons(stored.run),
         *_codes(stored),

@@ -19,6 +19,7 @@ from edge.foundation.metric import MetricFamily, counter, gauge
 from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.ports.sample_lines import Sample
+from edge.station.public_job import equipment_by_type
 from edge.store import archive_backlog
 
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ async def open_archive(stack: AsyncExitStack, core: GatewayParts, _works: Works)
     settings = core.settings.section(ArchiveSettings)
     limits = ArchiveLimits(settings.months * _MONTH_MS, settings.max_bytes)
     writers = []
+    equipment = equipment_by_type(core.settings.southbound)
     for scope in core.scopes:
         file = ArchiveFile(settings.file, limits)
-        writer = ArchiveWriter(core.store, scope, file, now_ms, settings.interval)
+        writer = ArchiveWriter(core.store, scope, file, now_ms, settings.interval, equipment=equipment)
         stack.push_async_callback(writer.close)
         core.runs.listeners.append(writer.note)
         stack.callback(core.runs.listeners.remove, writer.note)

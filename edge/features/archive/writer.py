@@ -7,6 +7,7 @@ and a stop waits for a few seconds.
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -23,6 +24,7 @@ from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.threads import end_in_thread, run_in_thread
 from edge.foundation.ticks import REST_S
 from edge.model.job_state import has_ended
+from edge.station.public_job import NO_EQUIPMENT
 from edge.station.runs import Progress
 from edge.store import archive_backlog, changes, jobs
 from edge.store.archive_backlog import EndedJob, JobDocuments
@@ -51,7 +53,14 @@ class ArchiveWriter:
     """Archives the ended jobs of a scope while it runs."""
 
     def __init__(
-        self, store: Store, scope: str, file: ArchiveFile, clock: Clock, interval_s: float, retry_s: float = _RETRY_S
+        self,
+        store: Store,
+        scope: str,
+        file: ArchiveFile,
+        clock: Clock,
+        interval_s: float,
+        retry_s: float = _RETRY_S,
+        equipment: Mapping[str, str] = NO_EQUIPMENT,
     ) -> None:
         self.fault = ""
         """Why the archive cannot be written; empty while it can."""
@@ -67,6 +76,7 @@ class ArchiveWriter:
         self._clock = clock
         self._interval_s = interval_s
         self._retry_s = retry_s
+        self._equipment = equipment
         self._ended = 0
         self._passed = BEGINNING
         self._is_full = asyncio.Event()
@@ -155,7 +165,7 @@ class ArchiveWriter:
     async def _add(self, batch: _Ended, documents: JobDocuments) -> bool:
         """Add a job to a batch; one that cannot be decoded is logged and left out."""
         try:
-            batch.records.append(record_of(documents))
+            batch.records.append(record_of(documents, self._equipment))
         except Refused as refusal:
             self._faults.warning(
                 "job not archived", "", job=documents.job.get("order", "")[:200], reason=refusal.message

@@ -1,6 +1,6 @@
 """Jobs that have ended at a station, and what the archive has of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edge.features.archive.database import ArchiveFile
@@ -8,6 +8,7 @@ from edge.features.archive.search import ArchivedJob, Search, find_jobs
 from edge.features.archive.writer import ArchiveWriter
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
+from edge.station.public_job import NO_EQUIPMENT
 from edge.store import archive_backlog
 from tests.station.plant import NOW, SCOPE, Plant, order
 
@@ -22,10 +23,10 @@ async def end_jobs(plant: Plant, job_ids: Sequence[str], master: str = "linear")
             await plant.until_state(job_id, JobState.ENDED)
 
 
-async def open_writer(plant: Plant, file: ArchiveFile) -> ArchiveWriter:
+async def open_writer(plant: Plant, file: ArchiveFile, equipment: Mapping[str, str] = NO_EQUIPMENT) -> ArchiveWriter:
     """Return a writer for the scope of the station; from now on removed jobs wait for it."""
     await plant.store.commit(archive_backlog.announce(plant.store.keys, SCOPE, "edge"))
-    return ArchiveWriter(plant.store, SCOPE, file, lambda: NOW, 60.0)
+    return ArchiveWriter(plant.store, SCOPE, file, lambda: NOW, 60.0, equipment=equipment)
 
 
 def jobs_in(file: Path, search: Search | None = None) -> list[ArchivedJob]:

@@ -17,12 +17,13 @@ from edge.features.archive.service import Archive
 from edge.features.page.services import WebServices
 from edge.features.traces.files import TraceFiles, TraceLimits
 from edge.foundation.errors import Refused
+from edge.model.job_state import Cause, JobState
 from edge.ports.result_trace import stored_in
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.features.archive.archived import end_jobs, open_writer
 from tests.features.page.serving import Browser, services_of, serving, write_people
-from tests.station.plant import FakeEquipment, Plant
+from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +121,25 @@ async def test_pages_show_search_one_result_and_two(eve: Browser) -> None:
     two = (await eve.get(f"/result?id={job['id']}&with={other['id']}")).text
     assert "Compare" in two
     assert (await eve.get("/result?id=J9")).status == 404
+
+
+async def test_failed_job_has_one_word_and_every_filter_finds_it(
+    plant: Plant, tool: FakeEquipment, services: WebServices, archive_file: ArchiveFile
+) -> None:
+    tool.replies = lambda command: EquipmentAnswer(command.command_id, error="head torn off")
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.ABORTED)
+    writer = await open_writer(plant, archive_file, {TIGHTEN: "wrench"})
+    await writer.flush()
+    async with serving(services) as browser:
+        eve = await browser.logged_in("eve")
+        pages = [(await eve.get(path)).text for path in ("/", "/jobs", "/job?id=J1", "/results", "/result?id=J1")]
+        assert ['<span class="state outcome-failed">' in page for page in pages] == [True] * len(pages)
+        assert ['<span class="state outcome-aborted">' in page for page in pages] == [False] * len(pages)
+        for query in ("outcome=failed", "violation=a", "violation=failed", "equipment=wrench"):
+            assert len((await eve.get(f"/api/v1/results?{query}")).json["jobs"]) == 1, query
+        assert (await eve.get("/api/v1/results?outcome=aborted")).json["jobs"] == []
 
 
 @pytest.mark.parametrize("query", [{"parameter": "vin"}, {"since": "yesterday"}])

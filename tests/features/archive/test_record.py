@@ -79,7 +79,7 @@ async def test_violated_limits_of_a_batch_are_the_reasons(plant: Plant, tool: Fa
     record = await recorded(plant, order("J1"))
     assert record.facts.reasons == ("a: torque high", "b: torque high")
     assert record.remark == "a: torque high"
-    assert terms_of(record, "violation") == ["a: torque high", "b: torque high", "torque high"]
+    assert terms_of(record, "violation") == ["a", "a: torque high", "b", "b: torque high", "torque high"]
 
 
 @pytest.mark.parametrize("verdict", ["not_ok", "rework", ""])
