@@ -67,13 +67,15 @@ class WaitInWords(Struct, frozen=True, kw_only=True):
 class WaitFacts(Struct, frozen=True):
     """Facts that a run does not hold itself: the holders of locks, mirrored sets, commands not sent, equipment.
 
-    `equipment` has the name of the equipment for the type of each command and event.
+    `equipment` has the name of the equipment for the type of each command and event, `obstacles` why equipment of a
+    name cannot work now.
     """
 
     holders: Mapping[str, Text] = NO_HOLDERS
     mirrors: Mirrors = NO_MIRRORS
     unsent: Collection[str] = ()
     equipment: Mapping[str, str] = {}
+    obstacles: Mapping[str, str | Text] = {}
 
 
 def waits_in_words(net: Net, run: Run, now: int, languages: Sequence[str], facts: WaitFacts) -> tuple[WaitInWords, ...]:
@@ -135,6 +137,8 @@ def _action(net: Net, wait: ActionWaits, languages: Sequence[str], facts: WaitFa
         kind, allowed, text = WaitKind.TIME, wait.due_in_ms, Text.of("waits for its time")
     else:
         text = Text.of("waits for {what}", what=device) if device else Text.of("waits for the answer")
+    if kind is WaitKind.EQUIPMENT and (obstacle := facts.obstacles.get(device)):
+        text = join_texts(": ", (text, obstacle))
     return WaitInWords(
         kind=kind,
         title=title,

@@ -8,7 +8,7 @@ from typing import Any, Final, assert_never
 from msgspec import Struct
 
 from edge.config import EquipmentSettings
-from edge.foundation.text import ENGLISH, language_for, stated_in
+from edge.foundation.text import ENGLISH, Text, language_for, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, SubState, has_ended, next_status
@@ -36,6 +36,9 @@ from edge.store.jobs import Job
 
 NO_EQUIPMENT: Final[Mapping[str, str]] = MappingProxyType({})
 """No equipment is known by its name."""
+Obstacles = Mapping[str, str | Text]
+"""Why equipment of a name cannot work now."""
+NO_OBSTACLES: Final[Obstacles] = MappingProxyType({})
 HAS_ENDED: Final = "ended"
 """`halted` of a job that has ended; that of a job that has no run yet is a StartWait."""
 
@@ -283,11 +286,15 @@ class PublicJobDetail(Struct, frozen=True, kw_only=True):
 
 
 def public_detail(
-    stored: StoredJob, now: int, languages: Sequence[str] = (), equipment: Mapping[str, str] = NO_EQUIPMENT
+    stored: StoredJob,
+    now: int,
+    languages: Sequence[str] = (),
+    equipment: Mapping[str, str] = NO_EQUIPMENT,
+    obstacles: Obstacles = NO_OBSTACLES,
 ) -> PublicJobDetail:
     """Return a job with its progress and what it waits for at an instant of the reference clock, for a reader.
 
-    `equipment` has the name of the equipment for the type of each command and event.
+    `equipment` has the name of the equipment for the type of each command and event, `obstacles` why it cannot work.
     """
     job, run, net = stored.job, stored.run, stored.net
     language = language_for(languages)
@@ -298,7 +305,7 @@ def public_detail(
         title=_title(stored, languages),
         description=title_of("", net.recipe.description, languages) if net else "",
         takes=methods_of(job.status.state),
-        waits=public_waits(stored, now, languages, equipment),
+        waits=public_waits(stored, now, languages, equipment, obstacles),
         steps=steps,
         actions=actions,
         unknown=tuple(dict.fromkeys(action.action for action in actions if action.state == ActionState.UNKNOWN)),
@@ -382,7 +389,11 @@ def _interventions(net: Net, run: Run, now: int, languages: Sequence[str]) -> It
 
 
 def public_waits(
-    stored: StoredJob, now: int, languages: Sequence[str] = (), equipment: Mapping[str, str] = NO_EQUIPMENT
+    stored: StoredJob,
+    now: int,
+    languages: Sequence[str] = (),
+    equipment: Mapping[str, str] = NO_EQUIPMENT,
+    obstacles: Obstacles = NO_OBSTACLES,
 ) -> PublicWaits:
     """Return what a job waits for at an instant of the reference clock, for a reader."""
     job, language = stored.job, language_for(languages)
@@ -423,16 +434,18 @@ def public_waits(
         failures=tuple(failures),
         second_persons=tuple(second_persons),
         halted=halted,
-        words=tuple(_words(wait, language) for wait in _waits(stored, now, languages, equipment)),
+        words=tuple(
+            _words(wait, language)
+            for wait in _waits(
+                stored, now, languages, WaitFacts(stored.holders, stored.mirrors, stored.unsent, equipment, obstacles)
+            )
+        ),
     )
 
 
-def _waits(
-    stored: StoredJob, now: int, languages: Sequence[str], equipment: Mapping[str, str]
-) -> tuple[WaitInWords, ...]:
+def _waits(stored: StoredJob, now: int, languages: Sequence[str], facts: WaitFacts) -> tuple[WaitInWords, ...]:
     if not (stored.net and stored.run):
         return ()
-    facts = WaitFacts(stored.holders, stored.mirrors, stored.unsent, equipment)
     return waits_in_words(stored.net, stored.run, now, languages, facts)
 
 

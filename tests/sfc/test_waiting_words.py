@@ -35,6 +35,13 @@ def test_command_that_has_not_left_is_not_sent_yet() -> None:
     assert [str(words.text) for words in _waits(driven, 1000, facts)] == ["not sent to wrench yet"]
 
 
+def test_wait_for_equipment_names_why_it_cannot_work() -> None:
+    data = chain("A B", action("bolt", "A"))
+    away = {"wrench": "not connected"}
+    assert str(_one(data, equipment={"bolt.v1": "wrench"}, obstacles=away).text) == "waits for wrench: not connected"
+    assert str(_one(data, equipment={"bolt.v1": "camera"}, obstacles=away).text) == "waits for camera"
+
+
 def test_event_without_known_equipment_waits_for_the_answer() -> None:
     words = _one(chain("A B", wait("code", "A")))
     assert (words.title, str(words.text)) == ("Code", "waits for the answer")

@@ -14,6 +14,7 @@ from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.foundation.text import ENGLISH, Text
 from edge.foundation.ticks import REST_S, in_slices
+from edge.model.equipment_connection import NOT_CONNECTED
 from edge.model.job_state import TEXT, JobState, has_ended
 from edge.sfc.replay import timeline
 from edge.station.public_history import PublicHistory, public_history
@@ -88,7 +89,15 @@ def _rank(job: Job) -> tuple[int, int, int]:
 async def job_detail(services: WebServices, job_id: str, languages: Sequence[str]) -> PublicJobDetail:
     """Return a job with its progress, in the languages of a reader. Raises Refused for an unknown one."""
     stored_job = await load(services.store, job_id)
-    return public_detail(stored_job, services.clock(), languages, services.equipment_by_type)
+    return detail_of(services, stored_job, languages)
+
+
+def detail_of(services: WebServices, stored: StoredJob, languages: Sequence[str]) -> PublicJobDetail:
+    """Return a job with its progress, and what its equipment has, in the languages of a reader."""
+    obstacles = {
+        health.name: NOT_CONNECTED if health.connected is False else health.problem for health in services.equipment()
+    }
+    return public_detail(stored, services.clock(), languages, services.equipment_by_type, obstacles)
 
 
 async def job_results(store: Store, job_id: str, language: str) -> ResultList:

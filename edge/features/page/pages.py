@@ -51,7 +51,7 @@ from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.recipe_name import NO_RECIPE_NAME
 from edge.model.user import Role
 from edge.station.public_history import PublicHistory
-from edge.station.public_job import HAS_ENDED, public_detail
+from edge.station.public_job import HAS_ENDED
 from edge.station.stored_job import StartWait, load
 from edge.store import kept_alarms, resources
 from edge.store.dedupe import load_removal
@@ -107,7 +107,7 @@ async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str
         if removed_at is None:
             raise
         return "job-removed.html", {"job_id": job_id, "removed_at": rfc3339(removed_at), "subjects": []}
-    detail = public_detail(stored_job, services.clock(), caller.languages, services.equipment_by_type)
+    detail = job_views.detail_of(services, stored_job, caller.languages)
     history = PublicHistory(job_order_id=job_id, scope=stored_job.job.scope, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.

@@ -114,6 +114,16 @@ async def lock_twice(plant: Plant) -> None:
         await plant.until_state(job_id, JobState.RUNNING)
 
 
+async def test_wait_for_equipment_that_is_away_says_so(services: WebServices) -> None:
+    away = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
+    async with serving(replace(services, equipment=lambda: (away,))) as browser:
+        eve = await browser.logged_in("eve")
+        for path in ("/", "/job?id=J1"):
+            # Whether the command has left the gateway is not what this is about.
+            assert re.search("wrench( yet)?: not connected", (await eve.get(path)).text)
+            assert ": nicht verbunden" in (await eve.get(path, accept_language="de")).text
+
+
 async def test_every_running_card_has_its_controls(browser: Browser, plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.until_state("J2", JobState.RUNNING)
