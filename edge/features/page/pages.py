@@ -40,7 +40,7 @@ from edge.features.page.manual import ADDRESS
 from edge.features.page.models import Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
-from edge.features.page.problems import Denied, problem_of
+from edge.features.page.problems import Denied, problem_of, without_command
 from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
@@ -50,6 +50,7 @@ from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.recipe_name import NO_RECIPE_NAME
 from edge.model.user import Role
+from edge.ports.alarm import PublicAlarm
 from edge.station.public_history import PublicHistory
 from edge.station.public_job import HAS_ENDED
 from edge.station.stored_job import StartWait, load
@@ -459,6 +460,7 @@ def templates() -> jinja2.Environment:
         "manual": _manual_address,
         "shown": _shown,
         "counted": _counted,
+        "alarm_text": _alarm_text,
     }
     environment.globals |= {
         "version": __version__,
@@ -547,6 +549,12 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
 def _counted(number: int, key: str, t: Callable[[str], str]) -> str:
     """Return a number with its noun: one job, two jobs."""
     return f"{number} {t(f'one.{key}' if number == 1 else f'many.{key}')}"
+
+
+def _alarm_text(alarm: PublicAlarm) -> str:
+    """Return what an alarm says at a page; a rule of the gateway names a command for those at a terminal."""
+    text = alarm.message or alarm.rule
+    return without_command(text) if alarm.rule.startswith("gateway.") else text
 
 
 def _span(seconds: float) -> str:

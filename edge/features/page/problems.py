@@ -1,5 +1,6 @@
 """Why a request failed, and with which status of HTTP the answer says it."""
 
+import re
 from typing import Final
 
 from edge.features.page.models import Problem
@@ -72,6 +73,8 @@ STATUSES: Final = {
     "unreadable": 500,
 }
 """The status of each kind of refusal; all others are 422."""
+_COMMAND: Final = re.compile(r"\s*: edge [a-z].*?(?=\.?$|\. [A-Z])", re.DOTALL)
+"""A command up to the end of its sentence."""
 _REFUSED: Final = 422
 _UNAVAILABLE: Final = 503
 _DEFECT: Final = 500
@@ -90,8 +93,18 @@ def problem_of(error: EdgeError, language: str) -> tuple[int, Problem]:
         case _:
             status, kind = _DEFECT, "internal"
             text = Text.of("the request met a defect of this software.")
-            advice = Text.of("Report it with the output of: edge support-bundle FILE")
-    return status, Problem(kind=kind, reason=text.in_language(language), advice=advice.in_language(language))
+            advice = Text.of("Report it with a support bundle: edge support-bundle FILE")
+    return status, Problem(kind=kind, reason=text.in_language(language), advice=_sentence(advice.in_language(language)))
+
+
+def without_command(text: str) -> str:
+    """Return a text for people at a page, without the command of a terminal: `Look at the job: edge jobs why J1`."""
+    return _COMMAND.sub("", text)
+
+
+def _sentence(advice: str) -> str:
+    words = without_command(advice)
+    return words if words == advice or words.endswith(".") else f"{words}."
 
 
 def source_of(services: WebServices) -> str:

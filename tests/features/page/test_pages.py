@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.features.page.pages import templates
+from edge.features.page.problems import without_command
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import WebServices
 from edge.foundation.text import Text, labels
@@ -122,6 +123,20 @@ async def test_wait_for_equipment_that_is_away_says_so(services: WebServices) ->
             # Whether the command has left the gateway is not what this is about.
             assert re.search("wrench( yet)?: not connected", (await eve.get(path)).text)
             assert ": nicht verbunden" in (await eve.get(path, accept_language="de")).text
+
+
+async def test_page_gives_no_command_of_a_terminal_as_advice(browser: Browser, plant: Plant) -> None:
+    message = {"en": "wrench reports a fault: edge equipment show"}
+    change = AlarmChange(replace(ALARM, rule="gateway.equipment_fault", message=message), AlarmChangeKind.RAISED)
+    await plant.store.commit(alarms.save(plant.store.keys, await alarms.load(plant.store), [change]))
+    eve = await browser.logged_in("eve")
+    for path in ("/", "/alarms", "/job?id=none"):
+        page = (await eve.get(path)).text
+        assert ": edge " not in page, path
+    assert "<p>Find its id.</p>" in page
+    assert "<p>Pour trouver son identifiant.</p>" in (await eve.get("/job?id=none", accept_language="fr")).text
+    text = "List them: edge equipment list -v 1.2. The gateway repeats it."
+    assert without_command(text) == "List them. The gateway repeats it."
 
 
 async def test_every_running_card_has_its_controls(browser: Browser, plant: Plant) -> None:

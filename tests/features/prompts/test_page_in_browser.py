@@ -128,3 +128,14 @@ async def test_second_tap_acts_on_no_card_that_slid_under_it(plant: Plant, brows
     await screen.tap(".asked button + button")
     await screen.until("!document.querySelector('.asked')")
     assert screen.faults == []
+
+
+async def test_prompt_states_when_it_times_out_and_counts_down(
+    plant: Plant, browser: Browser, screen: Chromium
+) -> None:
+    await ask(plant, "J1", prompt("confirm", timeout_seconds=90))
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.until("document.querySelector('.asked .tick')?.textContent === '89 s'")
+    text = await screen.run("document.querySelector('.job').innerText")
+    assert "times out in 89 s" in text
+    assert "of 90 s" not in text

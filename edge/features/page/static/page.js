@@ -165,11 +165,12 @@ function localize(page) {
   if (named) named.textContent = `${Intl.DateTimeFormat().resolvedOptions().timeZone} (${zoneName(new Date())})`;
 }
 
-// Counts on what waits, second by second, from what the server has said.
+// Counts on what waits, second by second, from what the server has said; down to the end where it has one.
 function tick() {
   for (const span of document.querySelectorAll(".tick:not([data-still])")) {
     span.since ??= performance.now();
-    const seconds = Math.floor(Number(span.dataset.from) + (performance.now() - span.since) / 1000);
+    const passed = Math.floor(Number(span.dataset.from) + (performance.now() - span.since) / 1000);
+    const seconds = span.dataset.until ? Math.max(0, Math.floor(Number(span.dataset.until)) - passed) : passed;
     span.textContent = seconds < 100 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
   }
 }
