@@ -80,7 +80,12 @@ def marks_of(
     """
     halted = run.ended_at if run.ended_at is not None else run.paused_at
     at = now if halted is None else min(now, halted)
-    steps = {name: StepMark(state.active, state.t(at), state.count) for name, state in run.steps.items() if state.count}
+    # The last steps stay active in a run that has ended: nothing is at work there any more.
+    steps = {
+        name: StepMark(state.active and not run.ended, state.t(at), state.count)
+        for name, state in run.steps.items()
+        if state.count
+    }
     actions = {
         action.index: _mark(run, action, association, at, unsent)
         for key, action in net.actions.items()

@@ -55,7 +55,7 @@ class JobOutcome(StrEnum):
     NOT_OK = "not_ok"
     """Completed, with the verdict `not_ok`."""
     FAILED = "failed"
-    """Aborted by the gateway: an action of it failed, and the recipe does not go on."""
+    """Aborted by the gateway: an action of it failed, and the recipe has no way for that."""
     STOPPED = "stopped"
     ABORTED = "aborted"
 

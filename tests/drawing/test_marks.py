@@ -9,7 +9,7 @@ from edge.sfc.advance import advance
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Run, new_run
-from edge.sfc.signal import Abort, Advanced, Answer, Pause, Signal, Start
+from edge.sfc.signal import Abort, Advanced, Answer, Pause, Signal, Start, Stop
 
 RECIPE: dict[str, Any] = {
     "steps": [{"name": "Clamp", "initial": True}, {"name": "Tighten"}, {"name": "End"}],
@@ -71,6 +71,15 @@ def test_active_steps_show_their_time_and_inactive_steps_their_last() -> None:
     assert {name: (mark.active, mark.elapsed_ms) for name, mark in marks.steps.items()} == {
         "Clamp": (False, 2_000),
         "Tighten": (True, 10_000),
+    }
+
+
+@pytest.mark.parametrize("end", [Abort("enough"), Stop("enough")])
+def test_step_of_an_ended_run_is_not_drawn_as_active(end: Signal) -> None:
+    marks = marks_at(12_000, (0, Start()), (2_000, ANSWER), (9_000, end))
+    assert {name: (mark.active, mark.elapsed_ms) for name, mark in marks.steps.items()} == {
+        "Clamp": (False, 2_000),
+        "Tighten": (False, 7_000),
     }
 
 

@@ -75,7 +75,7 @@ def attention_of(
 
 
 def needs_look(alarm: PublicAlarm) -> bool:
-    """Return whether an alarm needs a person: nobody has acknowledged it, and it is not silenced."""
+    """Return whether an alarm needs a person: it is neither acknowledged nor silenced."""
     return alarm.needs_acknowledge and not (alarm.shelved or alarm.suppressed or alarm.disabled)
 
 

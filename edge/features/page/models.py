@@ -60,8 +60,8 @@ class Attention(Struct, frozen=True, kw_only=True):
     """What needs a person now.
 
     `station` counts decisions about jobs, questions to people and equipment that may be active still, `alarms` those
-    that nobody has acknowledged and that are not silenced. `level` is `bad` for such equipment and for an alarm from
-    severity 700 on, `warn` for anything else, `good` when nothing needs a person.
+    that are neither acknowledged nor silenced. `level` is `bad` for such equipment and for an alarm from severity
+    700 on, `warn` for anything else, `good` when nothing needs a person.
     """
 
     level: AttentionLevel

@@ -95,7 +95,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "occurs",
         "pattern": JOB_ABORTED,
         "severity": 500,
-        "message": Text("job {job} was aborted"),
+        "message": Text("job {job} did not complete: {data.why}"),
     },
     {
         "id": "gateway.store_repaired",

@@ -5,15 +5,17 @@ from itertools import islice
 from typing import Any, Final
 
 from edge.features.telemetry.interest import RuleInterest
+from edge.foundation.text import Text, as_text, in_every_language, join_texts
 from edge.model.action_attempt import joining_process_of
 from edge.ports.batch import Batch, doubtful, encode_batch, fault_of
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.ports.sample_value import JOB_ENDED, JOB_STARTED
 from edge.ports.tag import TagDefinitions
-from edge.sfc.run import STATE_FIELD, ActionState, Outcome
+from edge.sfc.run import STATE_FIELD, ActionState, Outcome, Run
 from edge.station.decision import Decision
 from edge.store import stream_of_samples as telemetry
 from edge.store.commit import Commit, written_size
+from edge.store.jobs import Job
 from edge.store.keys import Keys
 
 JOB_ABORTED: Final = "job.aborted"
@@ -85,8 +87,17 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
     if run.ended and STATE_FIELD in run.touched:
         if run.outcome is not Outcome.COMPLETED:
             error = run.error and str(run.error)
-            yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": error})
+            why = dict(in_every_language(_why(run, job)))
+            yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": error, "why": why})
         yield Occurrence(at, JOB_ENDED, job.job_id, None)
+
+
+def _why(run: Run, job: Job) -> Text:
+    """Return what ended a job before its recipe did: `failed: …`, or who stopped or aborted it with their comment."""
+    error = run.outcome.text if run.error is None else as_text(run.error)
+    if run.outcome is Outcome.FAILED:
+        return join_texts(": ", (run.outcome.text, error))
+    return join_texts(": ", (error, *(comment.text for comment in job.comment if comment.text)))
 
 
 def result_members(result: Any) -> Iterator[tuple[str, Any]]:

@@ -115,7 +115,7 @@ async def lock_twice(plant: Plant) -> None:
         await plant.until_state(job_id, JobState.RUNNING)
 
 
-async def test_wait_for_equipment_that_is_away_says_so(services: WebServices) -> None:
+async def test_wait_for_equipment_that_is_away_has_the_reason(services: WebServices) -> None:
     away = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
     async with serving(replace(services, equipment=lambda: (away,))) as browser:
         eve = await browser.logged_in("eve")
@@ -125,15 +125,14 @@ async def test_wait_for_equipment_that_is_away_says_so(services: WebServices) ->
             assert ": nicht verbunden" in (await eve.get(path, accept_language="de")).text
 
 
-async def test_page_gives_no_command_of_a_terminal_as_advice(browser: Browser, plant: Plant) -> None:
+async def test_page_has_no_command_of_a_terminal_as_advice(browser: Browser, plant: Plant) -> None:
     message = {"en": "wrench reports a fault: edge equipment show"}
     change = AlarmChange(replace(ALARM, rule="gateway.equipment_fault", message=message), AlarmChangeKind.RAISED)
     await plant.store.commit(alarms.save(plant.store.keys, await alarms.load(plant.store), [change]))
     eve = await browser.logged_in("eve")
     for path in ("/", "/alarms", "/job?id=none"):
-        page = (await eve.get(path)).text
-        assert ": edge " not in page, path
-    assert "<p>Find its id.</p>" in page
+        assert ": edge " not in (await eve.get(path)).text, path
+    assert "<p>Find its id.</p>" in (await eve.get("/job?id=none")).text
     assert "<p>Pour trouver son identifiant.</p>" in (await eve.get("/job?id=none", accept_language="fr")).text
     text = "List them: edge equipment list -v 1.2. The gateway repeats it."
     assert without_command(text) == "List them. The gateway repeats it."

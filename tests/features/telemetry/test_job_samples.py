@@ -2,15 +2,19 @@
 
 from typing import Any
 
+from edge.features.telemetry.built_in_rules import JOB_ABORTED_RULE, with_built_in
 from edge.features.telemetry.interest import RuleInterest
-from edge.features.telemetry.job_samples import JobSamples, result_members
-from edge.model.job_state import Cause
+from edge.features.telemetry.job_samples import JOB_ABORTED, JobSamples, result_members
+from edge.features.telemetry.rules.alarm import render_message
+from edge.model.isa95 import IdCall, LocalizedText
+from edge.model.job_state import Cause, JobState
 from edge.ports.batch import decode_batch
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.station.equipment import EquipmentAnswer
+from edge.station.job_call import JobCall
 from edge.store.client import Store
 from edge.store.reads import entries
-from tests.station.plant import TIGHTEN, Clock, FakeEquipment, Plant, order, until_true
+from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order, until_true
 
 ACTION = {"step": "A", "qualifier": "N", "interaction": "push_command", "type_id": TIGHTEN}
 RECIPE = {
@@ -65,3 +69,32 @@ async def test_result_that_no_rule_uses_is_not_recorded(store: Store) -> None:
 def test_result_of_one_value_is_named_result() -> None:
     assert list(result_members(5)) == [("result", 5)]
     assert Sample(1, "t", 1).process is None
+
+
+async def test_alarm_of_a_job_names_what_ended_it_and_why(store: Store) -> None:
+    tool = FakeEquipment()
+    plant = Plant(store, {TIGHTEN: tool}, Clock())
+    samples = JobSamples(plant.store.keys, RuleInterest((), record_all=True), {TIGHTEN: "wrench"}, 100)
+    plant.runs.additions.append(samples.commit_for)
+    await plant.teach("one", RECIPE)
+    async with plant.at_work():
+        for number, cause in enumerate((Cause.STOP, Cause.ABORT), 1):
+            await plant.order(Cause.STORE_AND_START, order(f"J{number}", "one"))
+            await until_true(lambda count=number: len(tool.received()) == count)  # type: ignore[misc]
+            comment = (LocalizedText(text="ring is scratched"),)
+            call = IdCall(job_order_id=f"J{number}", comment=comment)
+            await plant.jobs.call(JobCall(SCOPE, cause, call, "mes", f"e{number}"))
+        tool.replies = lambda command: EquipmentAnswer(command.command_id, error="torque low")
+        await plant.order(Cause.STORE_AND_START, order("J3", "one"))
+        await plant.until_state("J3", JobState.ABORTED)
+    (rule,) = (rule for rule in with_built_in(()) if rule.id == JOB_ABORTED_RULE)
+    texts = {
+        line.job: render_message(rule.message or "", {"job": line.job, "data": line.data})
+        for line in await recorded(store)
+        if isinstance(line, Occurrence) and line.name == JOB_ABORTED
+    }
+    assert texts["J1"]["en"].startswith("job J1 did not complete: stopped")
+    assert texts["J2"]["en"].startswith("job J2 did not complete: aborted")
+    assert texts["J3"]["en"].startswith("job J3 did not complete: failed: action 'a'")
+    assert all(texts[job]["en"].endswith(": ring is scratched") for job in ("J1", "J2"))
+    assert texts["J3"]["de"].startswith("Auftrag J3 wurde nicht fertig: fehlgeschlagen: ")

@@ -7,6 +7,7 @@ silence an alarm and leave both as they are (ISA-18.2, OPC 10000-9).
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -400,19 +401,23 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 def render_message(message: str | Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of each language with its placeholders replaced; a fact that is missing leaves a dash."""
+    """Return the text of each language with its placeholders replaced; a fact that is missing leaves a dash.
+
+    A member of the data that has a text for each language is that of the language.
+    """
     texts = {DEFAULT_LANGUAGE: message} if isinstance(message, str) else message
 
-    def fact(found: re.Match[str]) -> str:
+    def fact(language: str, found: re.Match[str]) -> str:
         name = found[1]
         data = facts.get("data")
         if name.startswith(DATA):
             value = data.get(name.removeprefix(DATA)) if isinstance(data, Mapping) else None
+            value = value.get(language, value) if isinstance(value, Mapping) else value
         else:
             value = facts.get(name)
         return "–" if value is None else _shown(value)
 
-    return {language: _PLACEHOLDER.sub(fact, text) for language, text in texts.items()}
+    return {language: _PLACEHOLDER.sub(partial(fact, language), text) for language, text in texts.items()}
 
 
 def faults_of_message(message: str | Mapping[str, str]) -> Iterator[str]:
