@@ -14,6 +14,7 @@ LENGTH_BYTES: Final = 4
 _MOST_WAITING: Final = 8
 _WITHIN_S: Final = 15.0
 _IDLE_S: Final = 60.0
+_ADVICE: Final = "A terminal has no time limit: edge check recipe, edge recipes test, edge simulate"
 
 
 class RecipeProcess:
@@ -51,7 +52,7 @@ class RecipeProcess:
         if self._waiting >= self._most_waiting:
             raise Refused(
                 "busy",
-                Text.of("{waiting} recipes wait for their check.", waiting=self._waiting),
+                Text.of("{waiting} requests about recipes wait.", waiting=self._waiting),
                 "Try again in a few seconds.",
             )
         self._waiting += 1
@@ -80,8 +81,10 @@ class RecipeProcess:
                 result = await _answer(process, request)
         except TimeoutError:
             await self.close()
-            message = Text.of("the check of the recipe took more than {within_s:g} s", within_s=self._within_s)
-            raise Unavailable(message, "Check it in a terminal: edge check recipe") from None
+            message = Text.of(
+                "the work on the recipe took more than {within_s:g} s and was stopped", within_s=self._within_s
+            )
+            raise Unavailable(message, _ADVICE) from None
         except (OSError, asyncio.IncompleteReadError) as error:
             await self.close()
             raise Unavailable("the process that checks recipes has ended", "Look at the log of the gateway.") from error

@@ -39,7 +39,7 @@ async def test_checks_at_once_have_each_its_own_result(process: RecipeProcess) -
 async def test_check_beyond_the_waiting_ones_is_refused(process: RecipeProcess) -> None:
     waiting = [asyncio.create_task(check(process, LINEAR, ())) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(Refused, match="3 recipes wait"):
+    with pytest.raises(Refused, match="3 requests about recipes wait"):
         await check(process, LINEAR, ())
     await asyncio.gather(*waiting)
 

@@ -89,12 +89,27 @@ def _script_fault(script: Mapping[str, Any]) -> str:
 _ANY_RECIPE: Final = {"steps": [{"name": "Start", "initial": True}]}
 
 
+MOST_CHANGES: Final = 20_000
+"""The changes of steps after which a simulation is ended: a recipe may have loops without an end."""
+
+
+def endless(trace: Mapping[str, Any]) -> Text | None:
+    """Return why a simulation was ended before its time; None for one that was not."""
+    if trace["final"] != "running" or len(trace["steps"]) < MOST_CHANGES:
+        return None
+    return Text.of(
+        "the simulation was ended after {changes} changes of steps, at {seconds:g} s: a loop waits too short a time",
+        changes=MOST_CHANGES,
+        seconds=trace["steps"][-1]["t"],
+    )
+
+
 def run_test(test: RecipeTest, recipe: object, language: str) -> RecipeTestResult:
     """Return how a recipe (decoded JSON) goes with a test. Raises Refused without the feature that simulates."""
     if (simulate := simulation()) is None:
         raise Refused("no_simulator", "this program cannot simulate recipes", "Install it with the simulator.")
     try:
-        trace = simulate(recipe, test.script)
+        trace = simulate(recipe, {**test.script, "most_changes": MOST_CHANGES})
     except EdgeError as error:
         return RecipeTestResult(id=test.id, work_master=test.work_master, reasons=(error.message,))
     verdicts: Mapping[str, str] = trace["verdict_by_job"]
@@ -116,6 +131,8 @@ def _reasons(test: RecipeTest, trace: Mapping[str, Any], verdicts: Mapping[str, 
             expected=test.end,
             error=f": {trace['error']}" if trace["error"] else "",
         )
+        if (cut := endless(trace)) is not None:
+            yield cut
         waiting = [f"{step['step']}: {text}" for step in trace["waiting"] for text in step["waits_for"]]
         if waiting:
             yield Text.of("it waits in {steps}", steps=join_texts("; ", waiting[:5]))

@@ -16,7 +16,7 @@ from edge.features.recipes.desk import Ask, Desk
 from edge.features.recipes.examination import ExaminedRecipe, examine_apart
 from edge.features.recipes.revisions import recipe_hash
 from edge.features.recipes.settings import RecipesSettings
-from edge.features.recipes.workbench_requests import EncodedAnswer, PastRequest, Request
+from edge.features.recipes.workbench_requests import EncodedAnswer, LongRequest, Request
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
 from edge.model.isa95 import WorkMaster
@@ -46,20 +46,20 @@ async def open_recipes(stack: AsyncExitStack, core: GatewayParts, works: Works) 
     watch = RecipeWatch(core.store, core.scopes, count)
     follow = partial(follow_settings, core.store, [watch.look])
     await core.keep_running(stack, "recipes", partial(restart_on_outage, "recipes", follow))
-    process, past = RecipeProcess(_WORKBENCH), RecipeProcess(_WORKBENCH)
-    for program in (process, past):
+    edits, long = RecipeProcess(_WORKBENCH), RecipeProcess(_WORKBENCH)
+    for program in (edits, long):
         stack.push_async_callback(program.close)
-    return Opened(port=Desk(core.store, core.settings, ask_apart(process, past), findings=watch.findings))
+    return Opened(port=Desk(core.store, core.settings, ask_apart(edits, long), findings=watch.findings))
 
 
-def ask_apart(edits: RecipeProcess, past: RecipeProcess) -> Ask:
+def ask_apart(edits: RecipeProcess, long: RecipeProcess) -> Ask:
     """Return what asks the workbench in processes of its own: the gateway does not load the check of recipes.
 
-    `past` answers what concerns past jobs, so that no edit waits for it.
+    `long` answers what may take long: past jobs, trials, tests, charts of two recipes. No edit waits for it.
     """
 
     async def ask(request: Request, answer: type[_T]) -> _T:
-        process = past if isinstance(request, PastRequest) else edits
+        process = long if isinstance(request, LongRequest) else edits
         found = msgspec.json.decode(await process.ask(msgspec.json.encode(request)), type=EncodedAnswer)
         if (refusal := found.refusal) is not None:
             raise Refused(refusal.kind, refusal.reason, refusal.advice)

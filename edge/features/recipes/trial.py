@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from edge.app.features import simulation
+from edge.features.recipes.recipe_tests import MOST_CHANGES, endless
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text
 from edge.model.recipe import Action, Interaction, Recipe
@@ -80,6 +81,7 @@ class TrialEvent(Struct, frozen=True, kw_only=True):
 class Trial(Struct, frozen=True, kw_only=True):
     """What happened so far; `questions` are open, without them the trial is over and has an `end`.
 
+    With `truncated` there are only the newest of its many frames.
     `end` is `running` where the job waits, `waiting` says for what. `script` and `steps` make a test of the recipe.
     """
 
@@ -101,7 +103,7 @@ def tried(recipe: Recipe, data: object, replies: Sequence[TrialReply], language:
         raise Refused("no_simulator", "this program cannot simulate recipes", "Install it with the simulator.")
     script = _script(replies)
     try:
-        trace = simulate(data, {"default": {"result": "none"}, **script})
+        trace = simulate(data, {"default": {"result": "none"}, **script, "most_changes": MOST_CHANGES})
     except EdgeError as error:
         raise Refused("invalid_script", error.text, "Undo the last answer.") from error
     if trace["final"] == "rejected_at_load":
@@ -112,11 +114,11 @@ def tried(recipe: Recipe, data: object, replies: Sequence[TrialReply], language:
     frames = list(_frames(trace, replies, until, language))
     is_over = not questions
     return Trial(
-        frames=tuple(frames[:_MOST_FRAMES]),
+        frames=tuple(frames[-_MOST_FRAMES:]),
         questions=questions,
         end=trace["final"] if is_over else "",
         verdict=", ".join(dict.fromkeys(trace["verdict_by_job"].values())) if is_over else "",
-        error=(trace["error"] or "") if is_over else "",
+        error=_error(trace, language) if is_over else "",
         seconds=trace["end"] if is_over else None,
         waiting=tuple(f"{item['step']}: {text}" for item in trace["waiting"] for text in item["waits_for"])
         if is_over
@@ -125,6 +127,11 @@ def tried(recipe: Recipe, data: object, replies: Sequence[TrialReply], language:
         steps=tuple(item["step"] for item in trace["steps"] if item["active"] and item["t"] <= until),
         truncated=len(frames) > _MOST_FRAMES,
     )
+
+
+def _error(trace: Mapping[str, Any], language: str) -> str:
+    cut = endless(trace)
+    return cut.in_language(language) if cut is not None else trace["error"] or ""
 
 
 def _script(replies: Sequence[TrialReply]) -> dict[str, Any]:

@@ -187,19 +187,10 @@ class OfferNames(Struct, frozen=True, tag="names"):
 
 
 PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
-"""What concerns past jobs: it may take long, and edits do not wait for it."""
-Request: TypeAlias = (
-    ViewText
-    | EditText
-    | CheckText
-    | CompareTexts
-    | RunTests
-    | ExportText
-    | TryText
-    | DrawActive
-    | DrawComparison
-    | PastRequest
-)
+"""What concerns past jobs."""
+LongRequest: TypeAlias = PastRequest | RunTests | TryText | DrawComparison
+"""What may take long; edits do not wait for it."""
+Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts | ExportText | DrawActive | LongRequest
 
 
 def is_xml(text: str) -> bool:

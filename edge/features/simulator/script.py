@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from itertools import count
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -158,6 +158,8 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeline: tuple[TimelineEntry, ...] = ()
     jobs: tuple[ScriptJob, ...] = (ScriptJob("J1", 0.0),)
     horizon: Seconds = 3600.0
+    most_changes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """The number of changes of steps after which the virtual time ends; None does not limit them."""
 
     def answer_plan(self, type_id: str, action: str, job: str, nth: int) -> AnswerPlan:
         """Return the answer plan of a command: the first rule that matches, else the default."""

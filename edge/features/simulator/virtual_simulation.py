@@ -123,7 +123,7 @@ class VirtualSimulation(Struct):
     """The present instant, in milliseconds."""
 
     def play(self, net: Net) -> None:
-        """Run the script until all jobs have ended, no event is left or the horizon is reached."""
+        """Run the script until all jobs have ended, no event is left, or the horizon or bound of changes is reached."""
         self.master = net
         self.recorder.warnings += net.warnings
         for job in self.script.jobs:
@@ -132,8 +132,11 @@ class VirtualSimulation(Struct):
         for entry in self.script.timeline:
             rank = EventRank.SET if entry.sets_names else EventRank.TIMELINE
             self.queue.push(milliseconds(entry.at), rank, self._entry(entry))
-        horizon = milliseconds(self.script.horizon)
+        horizon, most = milliseconds(self.script.horizon), self.script.most_changes
         while not all(job.run.ended for job in self.jobs.values()):
+            if most is not None and len(self.recorder.steps) >= most:
+                self.recorder.warnings.append(f"the simulation was ended after {most} changes of steps")
+                break
             deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
             due = min((at for at in deadlines if at is not None), default=None)
             planned = self.queue.next_at

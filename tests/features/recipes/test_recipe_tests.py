@@ -49,6 +49,15 @@ def test_job_that_does_not_end_is_reported_with_what_it_waits_for() -> None:
     assert second.startswith("it waits in A: ")
 
 
+LOOP = recipe("A B", [transition("A", "B", "steps.A.T > 0.01"), transition("B", "A", "always")], [])
+
+
+def test_simulation_of_a_loop_without_end_is_stopped_with_a_reason() -> None:
+    """It took more than a minute, and the process that runs tests was killed."""
+    reasons = run_test(expecting(), LOOP, "en").reasons
+    assert reasons[1].startswith("the simulation was ended after 20000 changes of steps, at 55")
+
+
 def test_faulty_recipe_fails_its_tests_with_the_fault() -> None:
     (reason,) = run_test(expecting(), {"steps": []}, "en").reasons
     assert reason.startswith("the job ends as rejected_at_load, expected completed: ")

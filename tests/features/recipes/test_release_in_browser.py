@@ -21,6 +21,7 @@ from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401
 from tests.features.page.serving import Browser, services_of, serving
 from tests.features.page.test_pages_in_browser import SMALL, TOO_WIDE, VIOLATIONS, axe  # noqa: F401 - a fixture
 from tests.features.recipes.desks import ANNA, SCOPE, desk_on
+from tests.features.recipes.test_recipe_tests import LOOP
 from tests.passwords import PASSWORD
 from tests.sfc.recipes import action, recipe, transition
 from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
@@ -108,6 +109,14 @@ async def test_recipe_is_released_compared_and_rolled_back_while_a_job_runs(
     await plant.order(Cause.STORE_AND_START, order("R4", "WM"))
     assert [await revision_of(plant, job_id) for job_id in ("R2", "R3", "R4")] == [1, 2, 3]
     assert screen.faults == []
+
+
+async def test_trial_page_names_a_list_that_is_cut(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    await release_recipe(desk, SCOPE, "WM", LOOP, "first", ANNA, SettingSource.PAGE)
+    await screen.go(f"{browser.origin}/recipe-try?scope={SCOPE}&id=WM")
+    await screen.until("!document.getElementById('over').hidden && !document.getElementById('truncated').hidden")
+    assert "2000" in await screen.run("document.getElementById('truncated').innerText")
+    assert "20000" in await screen.run("document.getElementById('over').innerText")
 
 
 async def test_recipe_is_tried_by_touch_and_the_trial_becomes_a_test(

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from edge.app.recipe_process import RecipeProcess
 from edge.features.recipes.changes import RenameElement
@@ -12,8 +13,20 @@ from edge.features.recipes.examination import ExaminedRecipe
 from edge.features.recipes.examiner import examine
 from edge.features.recipes.revisions import recipe_hash
 from edge.features.recipes.service import RecipeWatch, ask_apart, examine_work_masters
+from edge.features.recipes.trial import Trial
 from edge.features.recipes.workbench import ask_here
-from edge.features.recipes.workbench_requests import CheckText, DraftCheck, DraftView, EditText
+from edge.features.recipes.workbench_requests import (
+    CheckText,
+    DraftCheck,
+    DraftView,
+    DrawComparison,
+    DrawnChart,
+    EditText,
+    RecipeTestReport,
+    Request,
+    RunTests,
+    TryText,
+)
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -120,6 +133,24 @@ async def test_gateway_asks_the_workbench_in_another_process() -> None:
             await ask(EditText(TEXT, RenameElement("A", "B")), DraftView)
     finally:
         await process.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (TryText(TEXT, ()), Trial),
+        (RunTests(TEXT, ()), RecipeTestReport),
+        (DrawComparison(TEXT, TEXT), DrawnChart),
+    ],
+    ids=lambda item: type(item).__name__,
+)
+async def test_edits_do_not_wait_for_what_may_take_long(request_: Request, answer: type[Struct]) -> None:
+    edits, long = RecipeProcess("tests.no.such"), RecipeProcess("edge.features.recipes.workbench", within_s=60)
+    try:
+        assert await ask_apart(edits, long)(request_, answer) == await ask_here(request_, answer)
+        assert edits.pid is None
+    finally:
+        await long.close()
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A recipe is tried by hand in virtual time: up to each question, and the answers make a script with the same end."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from edge.features.recipes.recipe_tests import RecipeTest, run_test
 from edge.features.recipes.trial import Trial, TrialQuestion, TrialReply, tried
 from edge.foundation.errors import Refused
 from edge.model.recipe import parse_recipe
+from tests.features.recipes.test_recipe_tests import LOOP
 from tests.sfc.recipes import action, chain, recipe, transition
 
 BAD = "actions.tighten.failed or actions.tighten.timed_out"
@@ -164,6 +166,15 @@ def test_two_events_of_one_type_in_a_step_are_decided_one_by_one() -> None:
 def test_event_is_not_asked_behind_one_that_never_comes() -> None:
     state, _ = play(TWO_EVENTS, ("none", {}))
     assert (state.questions, state.end) == ((), "running")
+
+
+def test_trial_of_a_loop_without_end_is_stopped_with_a_reason() -> None:
+    before = time.process_time()
+    state = trial(LOOP, language="de")
+    assert time.process_time() - before < 10
+    assert (state.end, state.truncated, len(state.frames)) == ("running", True, 2000)
+    assert "20000 Wechseln von Schritten" in state.error
+    assert state.frames[-1].at == pytest.approx(55, abs=1)
 
 
 def test_texts_of_a_trial_are_in_the_language_of_the_reader() -> None:

@@ -63,6 +63,8 @@ function showFrames() {
       return item("li", { className: `frame-${frame.kind}` }, button);
     }),
   );
+  part("truncated").hidden = !trial.truncated;
+  part("truncated").textContent = texts.truncated.replace("{number}", trial.frames.length);
   part("undo").disabled = !replies.length;
 }
 
