@@ -34,7 +34,7 @@ from edge.features.recipes.past_decisions import (
     ReplayedJob,
     replay_of,
 )
-from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN, newest_jobs
+from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN, PastJob, PastJobs
 from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.revisions import RecipeRevision, load_released_mark, load_revision
 from edge.features.recipes.settings import RecipesSettings
@@ -70,6 +70,7 @@ _T = TypeVar("_T", bound=Struct)
 _EMPTY: Final = {"steps": [{"name": "Start", "initial": True}]}
 """The recipe of a draft that begins with nothing."""
 _MOST_WORDS: Final = 20
+_MOST_DIGITS: Final = 16
 _PORTION_S: Final = 2.0
 """How long a portion of a replay takes, apart from its last job."""
 
@@ -113,6 +114,7 @@ class Desk:
         self.ask = ask
         self.clock = clock
         self.bounds = settings.section(RecipesSettings)
+        self._past = PastJobs(store, settings)
 
     async def create(
         self, scope: str, work_master_id: str, by: Author, text: str | None = None, number: int | None = None
@@ -221,23 +223,24 @@ class Desk:
         return await self.ask(RunTests(text, tests, language), RecipeTestReport)
 
     async def replay(
-        self, scope: str, work_master_id: str, text: str, language: str, first: int = 0, within_s: float = _PORTION_S
+        self, scope: str, work_master_id: str, text: str, language: str, after: str = "", within_s: float = _PORTION_S
     ) -> DraftReplay:
-        """Return what the newest jobs of a Work Master would have done with a text, from the `first` one on.
+        """Return what the newest jobs of a Work Master would have done with a text, those after the `next` of before.
 
         It returns the jobs that it has replayed after some seconds. Raises Refused for a text that cannot run.
         """
-        listed = await newest_jobs(self.store, self.settings, scope, work_master_id, MOST_REPLAYED)
+        done, place = _place_of(after) if after else (0, None)
+        listed = await self._past.newest(scope, work_master_id, max(0, MOST_REPLAYED - done), place)
         until, jobs = time.monotonic() + within_s, list[ReplayedJob]()
-        for job in listed[first:]:
+        for job in listed:
             if (documents := await job.load()) is None:
                 jobs.append(ReplayedJob(job_order_id=job.job_id, reason="the job is gone"))
             else:
                 jobs.append(await self.ask(ReplayJob(text, job.job_id, documents, language), ReplayedJob))
             if time.monotonic() >= until:
                 break
-        following = first + len(jobs)
-        return replay_of(jobs, len(listed), following if following < len(listed) else None)
+        following = _next_of(done + len(jobs), listed[len(jobs) - 1]) if len(jobs) < len(listed) else None
+        return replay_of(jobs, done + len(listed), following)
 
     async def condition(self, draft: RecipeDraft, condition: str, step: str) -> ConditionValues:
         """Return the values that a condition had in the newest jobs of the Work Master of a draft.
@@ -245,7 +248,7 @@ class Desk:
         Raises Refused for a condition that cannot be read in any of the recipes that the jobs had.
         """
         values, refusals = list[ConditionValue](), list[Refused]()
-        for job in await newest_jobs(self.store, self.settings, draft.scope, draft.work_master, MOST_SHOWN):
+        for job in await self._past.newest(draft.scope, draft.work_master, MOST_SHOWN):
             if (documents := await job.load()) is None:
                 continue
             try:
@@ -261,7 +264,7 @@ class Desk:
         """Return the names that conditions of a draft may have; of its steps and actions while it can be read."""
         master = await self.work_master(draft.scope, draft.work_master)
         parameters = tuple(parameter.id for parameter in (master.parameters or () if master else ()))
-        jobs = await newest_jobs(self.store, self.settings, draft.scope, draft.work_master, MOST_SHOWN)
+        jobs = await self._past.newest(draft.scope, draft.work_master, MOST_SHOWN)
         loaded = [replace(documents, decisions=()) for job in jobs if (documents := await job.load())]
         request = OfferNames(await self.text(draft), tuple(loaded), parameters, mirrored_sets(self.settings))
         return await self.ask(request, OfferedNames)
@@ -374,6 +377,23 @@ class Desk:
 def _is_repeated(draft: RecipeDraft, by: Author) -> bool:
     """Return whether the last change of a draft was made by this request: its sender has lost the answer."""
     return bool(by.call) and draft.last_call == by.call
+
+
+def _next_of(done: int, job: PastJob) -> str:
+    """Return where a replay continues: the number of its jobs so far, and the place of the last one."""
+    return f"{done}.{job.started_at}.{job.run_id}"
+
+
+def _place_of(text: str) -> tuple[int, tuple[int, str]]:
+    done, _, place = text.partition(".")
+    started_at, _, run_id = place.partition(".")
+    if not (_is_number(done) and _is_number(started_at)):
+        raise Refused("invalid_query", Text.of("{text!r} is not a place in a replay.", text=text), "Begin without it.")
+    return int(done), (-int(started_at), run_id)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _require_length(text: str) -> None:

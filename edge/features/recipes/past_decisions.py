@@ -59,18 +59,18 @@ class ReplayedJob(Struct, frozen=True, kw_only=True):
 class DraftReplay(Struct, frozen=True, kw_only=True):
     """What the newest jobs would have done with a draft, the newest first.
 
-    An answer may have a part of them: `next` is the offset of the rest, null at the end, `total` the number of all.
+    An answer may have a part of them: `next` is the place of the rest, null at the end, `total` the number of all.
     """
 
     total: int
-    next: int | None
+    next: str | None
     same: int
     different: int
     not_replayed: int
     jobs: tuple[ReplayedJob, ...]
 
 
-def replay_of(jobs: Sequence[ReplayedJob], total: int, following: int | None = None) -> DraftReplay:
+def replay_of(jobs: Sequence[ReplayedJob], total: int, following: str | None = None) -> DraftReplay:
     """Return replayed jobs with their numbers."""
     return DraftReplay(
         total=total,

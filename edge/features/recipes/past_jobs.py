@@ -28,17 +28,10 @@ class PastJob(Struct, frozen=True):
     started_at: int
     load: Callable[[], Awaitable[JobDocuments | None]]
 
-
-async def newest_jobs(store: Store, settings: Settings, scope: str, work_master: str, most: int) -> Sequence[PastJob]:
-    """Return the newest jobs of a Work Master that have started; one of store and archive is one.
-
-    Their documents are read one job at a time: those of many large jobs would take the memory of the gateway.
-    """
-    jobs = {job.run_id: job for job in await _stored(store, scope, work_master)}
-    for run in await asyncio.to_thread(archived_runs, settings, scope, work_master, most):
-        load = partial(asyncio.to_thread, run.load)
-        jobs.setdefault(run.run_id, PastJob(run.job_id, run.run_id, run.started_at, load))
-    return sorted(jobs.values(), key=lambda job: -job.started_at)[:most]
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place in a list, the newest first: jobs that start or are removed do not change it."""
+        return -self.started_at, self.run_id
 
 
 class _MasterName(Struct, frozen=True, rename={"id": "ID"}):
@@ -51,17 +44,56 @@ class _OrderedMasters(Struct, frozen=True, rename={"work_masters": "WorkMasterID
     work_masters: tuple[_MasterName, ...] | None = None
 
 
-async def _stored(store: Store, scope: str, work_master: str) -> Sequence[PastJob]:
-    jobs: list[PastJob] = []
-    job_ids = await list_ids(store, scope)
-    for start in range(0, len(job_ids), _AT_ONCE):
-        ids = job_ids[start : start + _AT_ONCE]
-        names = ("started_at", "correlation_id", "order")
-        replies = await store.read([("HMGET", store.keys.joborder(job_id), *names) for job_id in ids])
-        for job_id, (started_at, run_id, order) in zip(ids, replies, strict=True):
-            if started_at and work_master in _masters_of(order):
-                jobs.append(PastJob(job_id, run_id, int(started_at), partial(load_documents, store, job_id, run_id)))
-    return jobs
+class PastJobs:
+    """The jobs of the store and of the archive that have started.
+
+    past = PastJobs(store, settings)
+    jobs = await past.newest("station-1", "WM-AXLE-FIT-001", 10)
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._masters: dict[str, dict[str, frozenset[str]]] = {}
+        """The Work Masters of stored runs by scope: the order of a job that has started does not change."""
+
+    async def newest(
+        self, scope: str, work_master: str, most: int, after: tuple[int, str] | None = None
+    ) -> Sequence[PastJob]:
+        """Return the newest jobs of a Work Master, those behind a place; one of store and archive is one.
+
+        Their documents are read one job at a time: those of many large jobs would take the memory of the gateway.
+        """
+        jobs = {job.run_id: job for job in await self._stored(scope, work_master)}
+        # Jobs before the place stand in the archive, too.
+        archived = most if after is None else most + MOST_REPLAYED
+        for run in await asyncio.to_thread(archived_runs, self._settings, scope, work_master, archived):
+            load = partial(asyncio.to_thread, run.load)
+            jobs.setdefault(run.run_id, PastJob(run.job_id, run.run_id, run.started_at, load))
+        behind = (job for job in jobs.values() if after is None or job.place > after)
+        return sorted(behind, key=lambda job: job.place)[:most]
+
+    async def _stored(self, scope: str, work_master: str) -> Sequence[PastJob]:
+        store, known, masters = self._store, self._masters.get(scope, {}), dict[str, frozenset[str]]()
+        jobs: list[PastJob] = []
+        job_ids = await list_ids(store, scope)
+        for start in range(0, len(job_ids), _AT_ONCE):
+            ids = job_ids[start : start + _AT_ONCE]
+            replies = await store.read(
+                [("HMGET", store.keys.joborder(job), "started_at", "correlation_id") for job in ids]
+            )
+            started = [(job, run, int(at)) for job, (at, run) in zip(ids, replies, strict=True) if at]
+            fresh = [(job, run) for job, run, _ in started if run not in known]
+            orders = (
+                await store.read([("HGET", store.keys.joborder(job), "order") for job, _ in fresh]) if fresh else ()
+            )
+            read = {run: frozenset(_masters_of(order or "")) for (_, run), order in zip(fresh, orders, strict=True)}
+            for job, run, at in started:
+                masters[run] = known[run] if run in known else read[run]
+                if work_master in masters[run]:
+                    jobs.append(PastJob(job, run, at, partial(load_documents, store, job, run)))
+        self._masters[scope] = masters
+        return jobs
 
 
 def _masters_of(order: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from edge.features.recipes.api_models import TrialBody
 from edge.features.recipes.past_decisions import DraftReplay
 from edge.features.recipes.past_jobs import MOST_REPLAYED
 from edge.features.recipes.recipe_tests import load_tests
-from edge.features.recipes.sources import RecipeSource, desk_of, number_of, of_draft, of_page, of_revision
+from edge.features.recipes.sources import RecipeSource, desk_of, of_draft, of_page, of_revision
 from edge.features.recipes.trial import Trial
 from edge.features.recipes.workbench_requests import DrawActive, DrawnChart, RecipeTestReport, TryText
 from edge.foundation.errors import Refused
@@ -51,9 +51,9 @@ def _tests(find: _Find) -> Execute:
 
 def _replay(find: _Find) -> Execute:
     async def execute(services: PageServices, call: ApiCall) -> DraftReplay:
-        source, first = await find(services, call), number_of(call.query.get("offset", "")) or 0
+        source, after = await find(services, call), call.query.get("after", "")
         desk = desk_of(services)
-        return await desk.replay(source.scope, source.work_master, source.text, call.caller.language, first)
+        return await desk.replay(source.scope, source.work_master, source.text, call.caller.language, after)
 
     return execute
 
@@ -107,7 +107,7 @@ def _operations(at: str, what: str, find: _Find) -> tuple[ApiOperation, ...]:
             Role.ENGINEER,
             DraftReplay,
             _replay(find),
-            query={"offset": "How many of them are left out: the `next` of the answer before."},
+            query={"after": "The `next` of the answer before; without it the newest job comes first."},
         ),
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from edge.app.recipe_process import RecipeProcess
 from edge.config import Settings
 from edge.features.recipes.drafts import RecipeDraft
-from edge.features.recipes.past_jobs import newest_jobs
+from edge.features.recipes.past_jobs import PastJobs
 from edge.features.recipes.service import ask_apart
 from edge.features.recipes.workbench_requests import text_of
 from edge.foundation.errors import Refused
@@ -42,18 +43,21 @@ async def draft_of(store: Store, data: dict[str, Any]) -> RecipeDraft:
     return await desk_on(store).create(SCOPE, "WM", ANNA, text_of(data))
 
 
-async def ran(store: Store, *torques: float, of: dict[str, Any] = FIT) -> None:
+async def ran(
+    store: Store, *torques: float, of: dict[str, Any] = FIT, names: Sequence[str] = (), begin: int = 0
+) -> None:
     """Run a job for each torque that the tool reports."""
     tool, clock = FakeEquipment(), Clock()
+    clock.now += begin
     plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
     await plant.teach("WM", of)
-    for number, torque in enumerate(torques):
+    for name, torque in zip(names or [f"J{number}" for number in range(len(torques))], torques, strict=True):
         clock.now += 1000
-        await plant.order(Cause.STORE_AND_START, order(f"J{number}", "WM"))
+        await plant.order(Cause.STORE_AND_START, order(name, "WM"))
         await plant.drive()
         await plant.answer(tool.commands[-1], {"torque": torque, "bolts": [{"angle": 30}]})
         await plant.drive()
-        assert has_ended((await plant.job(f"J{number}")).status)
+        assert has_ended((await plant.job(name)).status)
 
 
 async def test_draft_shows_the_first_decision_that_differs(store: Store) -> None:
@@ -80,9 +84,34 @@ async def test_replay_comes_in_portions(store: Store) -> None:
     await ran(store, 82, 90, 91)
     desk = desk_on(store)
     first = await desk.replay(SCOPE, "WM", text_of(FIT), "en", within_s=0)
-    assert ([job.job_order_id for job in first.jobs], first.total, first.next) == (["J2"], 3, 1)
-    rest = await desk.replay(SCOPE, "WM", text_of(FIT), "en", first=1)
+    assert ([job.job_order_id for job in first.jobs], first.total) == (["J2"], 3)
+    rest = await desk.replay(SCOPE, "WM", text_of(FIT), "en", after=first.next or "")
     assert ([job.job_order_id for job in rest.jobs], rest.total, rest.next) == (["J1", "J0"], 3, None)
+    with pytest.raises(Refused, match="'x' is not a place in a replay"):
+        await desk.replay(SCOPE, "WM", text_of(FIT), "en", after="x")
+
+
+async def test_job_that_starts_between_two_portions_moves_no_other(store: Store) -> None:
+    """An offset into a list that begins with the newest job counted one twice, and lost the oldest."""
+    await ran(store, 82, 90, 91)
+    desk = desk_on(store)
+    first = await desk.replay(SCOPE, "WM", text_of(FIT), "en", within_s=0)
+    await ran(store, 70, names=("LATE",), begin=100_000)
+    rest = await desk.replay(SCOPE, "WM", text_of(FIT), "en", after=first.next or "")
+    assert ([job.job_order_id for job in rest.jobs], rest.total) == (["J1", "J0"], 3)
+
+
+async def test_orders_of_started_jobs_are_read_once(store: Store) -> None:
+    await ran(store, 82, 90, 91)
+    past = PastJobs(store, Settings())
+    sent = []
+    for _ in range(3):
+        sent.append(int((await store.execute("INFO", "stats"))["total_net_output_bytes"]))
+        jobs = await past.newest(SCOPE, "WM", 10)
+        assert [job.job_id for job in jobs] == ["J2", "J1", "J0"]
+    sent.append(int((await store.execute("INFO", "stats"))["total_net_output_bytes"]))
+    first, second = sent[1] - sent[0], sent[2] - sent[1]
+    assert second < first - 100
 
 
 async def test_draft_with_other_steps_and_actions_is_replayed(store: Store) -> None:
@@ -99,8 +128,8 @@ async def test_draft_that_cannot_run_is_not_replayed(store: Store) -> None:
 
 async def test_newest_jobs_come_first_and_others_are_left_out(store: Store) -> None:
     await ran(store, 82, 83, 84)
-    assert [job.job_id for job in await newest_jobs(store, Settings(), SCOPE, "WM", 2)] == ["J2", "J1"]
-    assert await newest_jobs(store, Settings(), SCOPE, "OTHER", 2) == []
+    assert [job.job_id for job in await PastJobs(store, Settings()).newest(SCOPE, "WM", 2)] == ["J2", "J1"]
+    assert await PastJobs(store, Settings()).newest(SCOPE, "OTHER", 2) == []
 
 
 async def test_replay_of_a_large_job_does_not_hold_the_gateway(store: Store) -> None:

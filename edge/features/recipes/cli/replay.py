@@ -17,7 +17,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
 )
 from edge.features.recipes.past_decisions import DraftReplay, ReplayedJob, replay_of, replayed_job
-from edge.features.recipes.past_jobs import MOST_REPLAYED, newest_jobs
+from edge.features.recipes.past_jobs import MOST_REPLAYED, PastJobs
 from edge.foundation.text import ENGLISH
 
 
@@ -47,7 +47,7 @@ def replay(
     net = compiled_or_exit(read_json(recipe))
 
     async def read(at: StoreAccess) -> DraftReplay:
-        jobs = await newest_jobs(at.store, at.settings, at.scope(scope), work_master, last)
+        jobs = await PastJobs(at.store, at.settings).newest(at.scope(scope), work_master, last)
         replayed = [replayed_job(job.job_id, await job.load(), net, ENGLISH) for job in jobs]
         return replay_of(replayed, len(jobs))
 

@@ -30,8 +30,8 @@ function row(job) {
   return item("li", { className: "changed" }, item("b", { textContent: "~", ariaHidden: "true" }), link, text);
 }
 
-async function portion(offset) {
-  const answer = await fetch(`${texts.replay}?offset=${offset}`).catch(() => null);
+async function portion(after) {
+  const answer = await fetch(`${texts.replay}?after=${encodeURIComponent(after)}`).catch(() => null);
   if (!answer) return { problem: part("offline").textContent };
   const found = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
   return answer.ok ? found : { problem: `${found.reason} ${found.advice}` };
@@ -68,7 +68,7 @@ async function replay() {
   part("others").replaceChildren();
   part("not-replayed").querySelector("ul").replaceChildren();
   const sums = { same: 0, different: 0, not_replayed: 0, total: 0 };
-  let next = 0;
+  let next = "";
   while (next !== null && !stopped) {
     const found = await portion(next);
     if (found.problem) {
@@ -79,7 +79,7 @@ async function replay() {
     add(found, sums);
     next = found.next;
     part("progress").max = Math.max(1, found.total);
-    part("progress").value = next ?? found.total;
+    part("progress").value = sums.same + sums.different + sums.not_replayed;
     showSums(sums);
   }
   part("replay").disabled = false;
