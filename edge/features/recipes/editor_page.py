@@ -4,21 +4,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from edge.access.web_audit import WebCaller
 from edge.app.page_part import ApiCall, ApiOperation, PageData, PageServices, Render
-from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.recipes.api_models import ConditionBody, public_draft
-from edge.features.recipes.desk import Desk
 from edge.features.recipes.offers import offers_of
-from edge.features.recipes.sources import desk_of
-from edge.foundation.errors import Refused
+from edge.features.recipes.sources import desk_of, of_draft
+from edge.features.recipes.workbench_requests import ConditionFault, ReadCondition
 from edge.foundation.text import labels
-from edge.model.json_value import read_json_text
-from edge.model.recipe import Qualifier, Recipe, parse_recipe
+from edge.model.recipe import Qualifier
 from edge.model.user import Role
-from edge.sfc.condition import Names, compile_condition
 
 DRAFTS: Final = "/recipe-drafts"
 EDITOR: Final = "/recipe-draft"
@@ -36,31 +31,11 @@ _WORDS: Final = (
 """The labels that the scripts of the editor show."""
 
 
-class ConditionFault(Struct, frozen=True, kw_only=True):
-    """Why a condition cannot be read with the names of a draft; empty where it can."""
-
-    fault: str
-
-
-async def _recipe(desk: Desk, draft_id: str) -> Recipe:
-    """Return the recipe of a draft; an empty one while its text cannot be read."""
-    text = await desk.text(await desk.draft(draft_id))
-    try:
-        recipe, _ = parse_recipe(read_json_text(text.encode()))
-    except Refused:
-        recipe = None
-    return recipe or Recipe(())
-
-
 async def _expression(services: PageServices, call: ApiCall) -> ConditionFault:
     body: ConditionBody = call.body
-    recipe = await _recipe(desk_of(services), call.path["draft"])
-    names = Names(frozenset(step.name for step in recipe.steps), {action.name: () for action in recipe.actions})
-    try:
-        compile_condition(body.condition, names)
-    except ExpressionSyntaxError as error:
-        return ConditionFault(fault=error.text.in_language(call.caller.language))
-    return ConditionFault(fault="")
+    source = await of_draft(services, call)
+    request = ReadCondition(source.text, body.condition, call.caller.language)
+    return await desk_of(services).ask(request, ConditionFault)
 
 
 async def _editor(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:

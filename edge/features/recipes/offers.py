@@ -10,7 +10,8 @@ from edge.app.features import equipment_kinds
 from edge.config import EquipmentSettings
 from edge.equipment.action_types import ActionType, ActionTypes
 from edge.features.recipes.desk import Desk
-from edge.model.recipe import Action, is_recipe_schema, parse_recipe
+from edge.features.recipes.workbench_requests import ListActions, ListedActions
+from edge.model.recipe import Action, is_recipe_schema
 from edge.store.equipment_memory import load_registered_reports
 from edge.store.resources import load_work_masters
 
@@ -56,9 +57,10 @@ async def offers_of(desk: Desk, scope: str, language: str) -> Sequence[TypeOffer
         for action_type in _declared(section, programs.get(name, ()))
     }
     masters = await load_work_masters(desk.store, scope)
-    recipes = [parse_recipe(master.data)[0] for master in masters if is_recipe_schema(master.dataschema)]
+    recipes = tuple(master.data for master in masters if is_recipe_schema(master.dataschema))
     used: dict[str, list[Action]] = {}
-    for action in (action for recipe in recipes if recipe for action in recipe.actions):
+    # Large recipes are parsed in another process: no job waits for it.
+    for action in (await desk.ask(ListActions(recipes), ListedActions)).actions:
         used.setdefault(action.type_id, []).append(action)
     return [
         _offer(*declared.get(type_id, ("", ActionType(type_id))), used.get(type_id, ()), language)

@@ -21,6 +21,7 @@ from edge.app.features import recipe_checks, result_members
 from edge.app.recipe_process import serve
 from edge.drawing.draft_chart import draft_drawing, draft_svg
 from edge.drawing.svg import editor_svg
+from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.recipes.changes import Change
 from edge.features.recipes.check import check_net
 from edge.features.recipes.comparison import comparison_svg
@@ -38,6 +39,7 @@ from edge.features.recipes.trial import tried
 from edge.features.recipes.workbench_requests import (
     CheckText,
     CompareTexts,
+    ConditionFault,
     DraftCheck,
     DraftView,
     DrawActive,
@@ -47,7 +49,10 @@ from edge.features.recipes.workbench_requests import (
     EncodedAnswer,
     EvaluateCondition,
     ExportText,
+    ListActions,
+    ListedActions,
     OfferNames,
+    ReadCondition,
     RecipeComparison,
     RecipeFile,
     RecipeProblem,
@@ -66,6 +71,7 @@ from edge.foundation.text import ENGLISH, Text, join_texts
 from edge.model.json_value import read_json_text
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.condition import Names, compile_condition
 from edge.sfc.net import Net
 
 _T = TypeVar("_T", bound=Struct)
@@ -228,6 +234,16 @@ def _readable_part(text: str) -> Recipe:
     return recipe or Recipe(())
 
 
+def condition_fault(recipe: Recipe, condition: str, language: str) -> ConditionFault:
+    """Return why a condition cannot be read with the names of a recipe."""
+    names = Names(frozenset(step.name for step in recipe.steps), {action.name: () for action in recipe.actions})
+    try:
+        compile_condition(condition, names)
+    except ExpressionSyntaxError as error:
+        return ConditionFault(fault=error.text.in_language(language))
+    return ConditionFault(fault="")
+
+
 def _of_json(refused: Refused, language: str) -> RecipeProblem:
     place = _JSON_PLACE.search(refused.message)
     line, column = map(int, place.groups()) if place else (None, None)
@@ -281,6 +297,11 @@ def answer(request: Request) -> Struct:
         case EvaluateCondition(condition=condition, step=step, job_id=job_id, documents=documents):
             value = condition_value(job_id, documents, condition, step)
             return ConditionValues(values=(value,) if value else ())
+        case ReadCondition(text=text, condition=condition, language=language):
+            return condition_fault(_readable_part(text), condition, language)
+        case ListActions(recipes=recipes):
+            parsed = (parse_recipe(data)[0] for data in recipes)
+            return ListedActions(tuple(action for recipe in parsed if recipe for action in recipe.actions))
         case OfferNames(text=text, jobs=jobs, parameters=parameters, mirrors=mirrors):
             return offered_names(_readable_part(text), jobs, parameters, mirrors)
         case _:

@@ -13,6 +13,7 @@ from edge.features.recipes.public_finding import PublicFinding
 from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult
 from edge.features.recipes.trial import TrialReply
 from edge.foundation.text import ENGLISH, Text
+from edge.model.recipe import Action
 from edge.store.archive_backlog import JobDocuments
 
 
@@ -177,6 +178,32 @@ class EvaluateCondition(Struct, frozen=True, tag="evaluate"):
     documents: JobDocuments
 
 
+class ReadCondition(Struct, frozen=True, tag="condition"):
+    """Read a condition with the names of a text."""
+
+    text: str
+    condition: str
+    language: str = ENGLISH
+
+
+class ConditionFault(Struct, frozen=True, kw_only=True):
+    """Why a condition cannot be read with the names of a draft; empty where it can."""
+
+    fault: str
+
+
+class ListActions(Struct, frozen=True, tag="actions"):
+    """List the actions of recipes (decoded JSON); one that cannot be read has none."""
+
+    recipes: tuple[Any, ...]
+
+
+class ListedActions(Struct, frozen=True):
+    """The actions of recipes in their order."""
+
+    actions: tuple[Action, ...]
+
+
 class OfferNames(Struct, frozen=True, tag="names"):
     """Name what conditions of a text may ask for; the documents need no decisions."""
 
@@ -190,7 +217,9 @@ PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
 """What concerns past jobs."""
 LongRequest: TypeAlias = PastRequest | RunTests | TryText | DrawComparison
 """What may take long; edits do not wait for it."""
-Request: TypeAlias = ViewText | EditText | CheckText | CompareTexts | ExportText | DrawActive | LongRequest
+Request: TypeAlias = (
+    ViewText | EditText | CheckText | CompareTexts | ExportText | DrawActive | ReadCondition | ListActions | LongRequest
+)
 
 
 def is_xml(text: str) -> bool:
