@@ -180,6 +180,23 @@ async def test_file_of_a_plc_is_dropped_and_becomes_a_draft(browser: Browser, sc
     assert screen.faults == []
 
 
+async def test_second_file_is_sent_without_the_chart_of_the_first(browser: Browser, screen: Chromium) -> None:
+    await screen.go(f"{browser.origin}/recipes")
+    charts = '<project><pou name="Press"></pou><pou name="Turn"></pou></project>'
+    for name, content in (("two.xml", charts), ("plain.json", text_of(AXLE))):
+        await screen.until("document.getElementById('import')")
+        await screen.run(
+            f"(() => {{ const data = new DataTransfer(); data.items.add(new File([{json.dumps(content)}], '{name}'));"
+            " document.getElementById('drop').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true}))"
+            " })()"
+        )
+        await screen.until(f"document.querySelector('#import .pou').hidden === {str(name != 'two.xml').lower()}")
+        if name == "two.xml":
+            await screen.click("#import [name=pou]")
+            await screen.type("Turn")
+    assert await screen.run("document.querySelector('#import [name=pou]').value") == ""
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (800, 480)])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_pages_of_recipes_fit_and_are_accessible(

@@ -24,13 +24,13 @@ export function condition(field, { draft, names, step, texts }) {
   async function check() {
     const text = field.value.trim();
     const place = ++last;
-    if (!text) return;
-    const answer = await draft.read("/expression", { condition: text });
+    // Empty is `always`: nothing to ask.
+    const answer = text ? await draft.read("/expression", { condition: text }) : { fault: "" };
     if (place !== last || !answer) return;
     fault.textContent = answer.fault;
     field.setAttribute("aria-invalid", String(Boolean(answer.fault)));
     values.replaceChildren();
-    if (answer.fault || !step()) return;
+    if (!text || answer.fault || !step()) return;
     await new Promise((resolve) => setTimeout(resolve, VALUES_MS));
     if (place !== last || !field.isConnected) return;
     const past = await draft.read("/condition", { condition: text, step: step() });

@@ -28,6 +28,8 @@ async function textOf(file) {
 
 // Proposes the name of the Work Master, and the charts among which to choose.
 async function look(file) {
+  // The chart of a file before is none of this one.
+  pou.value = "";
   if (!name.value) name.value = file.name.replace(/\.\w+$/, "");
   const text = await textOf(file);
   const pous = [...text.matchAll(/<pou\b[^>]*\bname="([^"]+)"/g)].map((match) => match[1]);
