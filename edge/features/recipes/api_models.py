@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from edge.expression.syntax import MAX_LENGTH
 from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.recipe_tests import RecipeTest
@@ -142,7 +143,7 @@ class RecipeTestName(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class ConditionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A condition, and the step that it leaves; without a step its value at the last decision is meant."""
 
-    condition: Annotated[str, Meta(min_length=1, max_length=4000)]
+    condition: Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH)]
     step: Annotated[str, Meta(max_length=255)] = ""
 
 

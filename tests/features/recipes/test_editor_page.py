@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.access.login import Users
+from edge.expression.syntax import MAX_LENGTH
 from edge.features.page.pages import templates
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.editor_page import DRAFTS, EDITOR
@@ -69,6 +70,15 @@ async def test_gateway_parses_no_recipe_for_the_editor(plant: Plant, users: User
         await engineer.get(f"{EDITOR}?draft={draft}")
         await engineer.post(f"/api/v1/recipe-drafts/{draft}/expression", {"condition": "ready"})
         assert requests == [ListActions, ReadCondition]
+
+
+async def test_condition_is_as_long_as_an_expression(engineer: Browser) -> None:
+    draft = await begin(engineer)
+    page = (await engineer.get(f"{EDITOR}?draft={draft}")).text
+    most = re.findall(r'<textarea name="(?:condition|verdict)" rows="2" maxlength="(\d+)"', page)
+    assert set(most) == {str(MAX_LENGTH)}
+    body = {"condition": "x" * (MAX_LENGTH + 1)}
+    assert (await engineer.post(f"/api/v1/recipe-drafts/{draft}/expression", body)).status == 422
 
 
 async def test_editor_and_list_are_for_engineers(engineer: Browser) -> None:
