@@ -26,8 +26,8 @@ BROKEN = '{"steps":\n [}'
 async def conflict(browser: Browser, screen: Chromium, desk: Desk) -> str:
     """Open a draft, have another engineer change it, and insert a step: the page asks."""
     draft = await open_draft(browser, screen, desk)
-    await desk.edit(draft, 1, InsertAfter("A", "Bens"), BEN)
     await pick(screen, element("step", "A"))
+    await desk.edit(draft, 1, InsertAfter("A", "Bens"), BEN)
     await screen.click("[data-command=step]")
     await screen.until("document.querySelector('#conflict[open]')")
     assert "step Bens added" in await screen.run("document.getElementById('conflict-text').textContent")

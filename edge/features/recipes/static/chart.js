@@ -33,7 +33,7 @@ export class Chart extends EventTarget {
   // Shows a picture, and what is selected in it.
   show(svg, selection = this.#selection) {
     const hadFocus = this.hasFocus;
-    this.#selection = selection;
+    this.#keep(selection);
     if (!svg) {
       this.#paper.replaceChildren();
       return;
@@ -60,10 +60,16 @@ export class Chart extends EventTarget {
 
   // Selects an element: {kind, key}, of transitions {kind, numbers}.
   select(selection, { focus = false } = {}) {
-    this.#selection = selection;
+    this.#keep(selection);
     this.#show();
     if (focus) this.focus();
     this.dispatchEvent(new Event("selected"));
+  }
+
+  // The selection of an element stays the same object while the element is selected.
+  #keep(selection) {
+    const isSame = ["kind", "key", "numbers"].every((member) => String(selection[member]) === String(this.#selection[member]));
+    if (!isSame) this.#selection = selection;
   }
 
   has(selection) {

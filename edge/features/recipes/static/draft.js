@@ -1,12 +1,18 @@
 // A draft on the gateway: its changes are sent one after the other, each for the version that its author has seen.
 
+// What a function returns whose element another person has removed.
+export const GONE = Object.freeze({});
+
 export class Draft extends EventTarget {
   #address;
+  #decide;
   #queue = Promise.resolve();
   detail = null;
 
-  constructor(id) {
+  // `decide(path, problem)` asks the person where another one came first: `repeat`, `apart`, or anything else to drop it.
+  constructor(id, decide) {
     super();
+    this.#decide = decide;
     this.#address = `/api/v1/recipe-drafts/${encodeURIComponent(id)}`;
   }
 
@@ -18,22 +24,26 @@ export class Draft extends EventTarget {
     return this.#next(async () => this.#take(await this.read("")));
   }
 
-  // Returns whether the gateway has made the change, or what a function makes of the recipe before it; nothing is sent
-  // where that is nothing. Who shows the recipe afterwards gets `after`.
-  change(change, after) {
-    return this.#send("change", { change }, after);
+  // Returns whether the gateway has made what a function makes of the recipe before it: once more of a newer recipe
+  // where another person came first. Nothing is sent where that is nothing. Who shows the recipe afterwards gets `after`.
+  change(changeOf, after) {
+    return this.#send("change", after, () => {
+      const change = changeOf(this.recipe);
+      return change && (change === GONE ? GONE : { change });
+    });
   }
 
-  write(text) {
-    return this.#send("text", { text });
+  // Replaces the text of the version that it was written from.
+  write(text, version) {
+    return this.#send("text", undefined, () => ({ text, version }));
   }
 
   undo() {
-    return this.#send("undo", {});
+    return this.#send("undo", undefined, () => ({}));
   }
 
   redo() {
-    return this.#send("redo", {});
+    return this.#send("redo", undefined, () => ({}));
   }
 
   // Returns an answer about the draft, nothing where the gateway refuses.
@@ -44,7 +54,7 @@ export class Draft extends EventTarget {
 
   // Waits for the answers to what was sent.
   settled() {
-    return this.#queue;
+    return this.#queue.catch(() => {});
   }
 
   // Shows what another person has changed meanwhile; after the changes of this one, whose answers are still to come.
@@ -60,22 +70,36 @@ export class Draft extends EventTarget {
     return this.#queue;
   }
 
-  #send(path, body, after) {
-    return this.#next(() => this.#post(path, body, after));
+  #send(path, after, bodyOf) {
+    return this.#next(() => this.#post(path, after, bodyOf));
   }
 
-  async #post(path, body, after) {
+  // What comes behind waits for the answer, and for the decision of the person.
+  async #post(path, after, bodyOf) {
     const began = performance.now();
-    if (typeof body.change === "function") body = { change: body.change(this.recipe) };
-    if (path === "change" && !body.change) return true;
-    const { answer, problem } = await request(`${this.#address}/${path}`, { version: this.detail.draft.current, ...body });
-    if (answer) {
-      this.#take(answer, after);
-      this.dispatchEvent(new CustomEvent("measured", { detail: performance.now() - began }));
-      return true;
+    for (;;) {
+      const body = bodyOf();
+      if (!body) return true;
+      if (body === GONE) {
+        this.dispatchEvent(new Event("gone"));
+        return false;
+      }
+      const { answer, problem } = await request(`${this.#address}/${path}`, { version: this.detail.draft.current, ...body });
+      if (answer) {
+        this.#take(answer, after);
+        this.dispatchEvent(new CustomEvent("measured", { detail: performance.now() - began }));
+        return true;
+      }
+      if (problem.kind !== "draft_changed") return this.#refuse(problem);
+      const decision = await this.#decide(path, problem);
+      if (decision === "apart") return this.#apart(path, body);
+      this.#take(await this.read(""));
+      if (decision !== "repeat") return false;
     }
-    if (problem.kind === "draft_changed") this.dispatchEvent(new CustomEvent("conflict", { detail: { path, body, problem } }));
-    else this.dispatchEvent(new CustomEvent("refused", { detail: problem }));
+  }
+
+  #refuse(problem) {
+    this.dispatchEvent(new CustomEvent("refused", { detail: problem }));
     return false;
   }
 
@@ -86,23 +110,21 @@ export class Draft extends EventTarget {
     return true;
   }
 
-  // Repeats a change on what another person has made of the draft.
-  async repeat({ path, body }) {
-    await this.load();
-    return this.#send(path, body);
-  }
-
-  // Begins a draft with what this person has seen and changed; returns its id.
-  async apart({ path, body }) {
+  // Begins a draft with what this person has seen and changed; without the change there is none.
+  async #apart(path, body) {
     const { scope, work_master } = this.detail.draft;
-    const text = body.text ?? this.detail.text;
-    const { answer, problem } = await request("/api/v1/recipe-drafts", { scope, work_master, text });
-    if (!answer) {
-      this.dispatchEvent(new CustomEvent("refused", { detail: problem }));
-      return "";
+    const begun = await request("/api/v1/recipe-drafts", { scope, work_master, text: body.text ?? this.detail.text });
+    if (!begun.answer) return this.#refuse(begun.problem);
+    const { id, current } = begun.answer.draft;
+    if (path === "change") {
+      const { problem } = await request(`/api/v1/recipe-drafts/${id}/change`, { ...body, version: current });
+      if (problem) {
+        await request(`/api/v1/recipe-drafts/${id}/discard`, { version: current });
+        return this.#refuse(problem);
+      }
     }
-    if (path === "change") await request(`/api/v1/recipe-drafts/${answer.draft.id}/change`, { version: answer.draft.current, ...body });
-    return answer.draft.id;
+    this.dispatchEvent(new CustomEvent("apart", { detail: id }));
+    return true;
   }
 }
 

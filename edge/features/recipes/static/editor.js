@@ -2,19 +2,21 @@
 
 import { Chart } from "./chart.js";
 import { condition } from "./condition.js";
-import { Draft } from "./draft.js";
+import { Draft, GONE } from "./draft.js";
 import { properties } from "./properties.js";
-import { actionAt, branchOf, freeName, numberOf, pathOf, runOf, stepOf, transitionAt } from "./reading.js";
+import { actionAt, branchOf, follow, freeName, numberOf, pathOf, remember, runOf, stepOf, transitionAt } from "./reading.js";
 
 const part = (id) => document.getElementById(id);
 const root = part("editor");
 const texts = JSON.parse(root.dataset.texts);
 const offers = JSON.parse(root.dataset.offers);
-const draft = new Draft(root.dataset.draft);
+const draft = new Draft(root.dataset.draft, decide);
 const chart = new Chart(part("paper"), texts.kinds, (name) => branchOf(draft.recipe, name)?.branches[0][0]);
 const panel = part("properties");
 let names = [];
 let text = "";
+// The version that the text was taken from.
+let version = 0;
 let examined = 0;
 
 const shown = properties(panel, { draft, texts, offers, names: () => names, run });
@@ -23,11 +25,12 @@ for (const dialog of document.querySelectorAll("dialog[data-asks]")) {
   if (input) condition(input, { draft, texts, names: () => names, step: () => selectedElement() });
 }
 
-// Sends a change; done, an element is selected: one that is named, or the result of a function.
-// Whoever has selected another element meanwhile stays there.
+// Sends a change, or what a function makes of the recipe before it; done, an element is selected: one that is named, or
+// the result of a function. Whoever has selected another element meanwhile stays there.
 function run(change, after) {
   const selection = chart.selection;
-  return draft.change(change, (recipe) => {
+  const changeOf = typeof change === "function" ? change : () => change;
+  return draft.change(changeOf, (recipe) => {
     const next = typeof after === "function" ? after(recipe) : after;
     return chart.selection === selection ? next : null;
   });
@@ -64,51 +67,82 @@ function kindOf(name) {
   return branchOf(draft.recipe, name) ? "branch" : "step";
 }
 
-async function newStep(change) {
-  const name = freeName(draft.recipe, texts.new_step);
-  if (await run({ ...change, name }, { kind: "step", key: name })) shown.edit("name");
+// Adds a step where a function says it; its name is free in the recipe of that moment.
+async function newStep(changeOf, member = "name") {
+  let name = "";
+  const change = (recipe) => {
+    name = freeName(recipe, texts.new_step);
+    const change = changeOf(recipe);
+    return change === GONE ? GONE : { ...change, [member]: name };
+  };
+  if (await run(change, () => ({ kind: "step", key: name }))) shown.edit("name");
 }
 
 // A step before an element: in a path that a transition chooses, into that transition.
-function before(name) {
-  const place = pathOf(draft.recipe, name);
-  const number = place && place.place === 0 ? numberOf(draft.recipe, place.branch.name, name) : -1;
+function before(recipe, name) {
+  const place = pathOf(recipe, name);
+  const number = place && place.place === 0 ? numberOf(recipe, place.branch.name, name) : -1;
   return number >= 0 ? { change: "insert_on", transition: number } : { change: "insert_before", element: name };
 }
 
+// Returns the change that a function makes of the numbers that a selection has in a recipe.
+const following = (at, changeOf) => (recipe) => (follow(at, recipe) ? changeOf(at) : GONE);
+
+// Returns the change that a function makes of the number of a path, which an element names.
+function ofPath(branch, name, changeOf) {
+  return (recipe) => {
+    const path = branchOf(recipe, branch)?.branches.findIndex((names) => names.includes(name)) ?? -1;
+    return path < 0 ? GONE : changeOf(path);
+  };
+}
+
+// A step goes with its path, where it is the only one there.
+function removal(recipe, name) {
+  const { branch, number, path } = pathOf(recipe, name) ?? {};
+  const isPath = path?.length === 1 && branch.branches.length > 1;
+  return isPath ? { change: "remove_path", branch: branch.name, path: number } : { change: "remove_step", name };
+}
+
 async function remove() {
-  const { kind, key, numbers } = chart.selection;
+  const at = chart.selection;
+  const { kind, key } = at;
   const recipe = draft.recipe;
   const near = selectedElement();
   const beside = [...recipe.transitions].reverse().find(({ target }) => target === near)?.source;
-  const after = (next) => [beside, next.steps[0].name].filter((name) => name && (stepOf(next, name) || branchOf(next, name))).map((name) => ({ kind: kindOf(name), key: name }))[0];
-  const place = pathOf(recipe, key);
-  if (kind === "action") await run({ change: "remove_action", number: Number(key) }, { kind: "step", key: near });
-  else if (kind === "transition") await run({ change: "remove_transition", number: numbers[0] }, { kind: kindOf(near), key: near });
+  const branch = pathOf(recipe, key)?.branch.name;
+  const after = (next) => [beside, branch, next.steps[0].name].filter((name) => name && (stepOf(next, name) || branchOf(next, name))).map((name) => ({ kind: kindOf(name), key: name }))[0];
+  if (kind === "action") await run(following(at, (now) => ({ change: "remove_action", number: Number(now.key) })), { kind: "step", key: near });
+  else if (kind === "transition") await run(following(at, (now) => ({ change: "remove_transition", number: now.numbers[0] })), { kind: kindOf(near), key: near });
   else if (kind === "branch") await run({ change: "unwrap", branch: key }, after);
-  else if (kind === "step" && place?.path.length === 1 && place.branch.branches.length > 1) await run({ change: "remove_path", branch: place.branch.name, path: place.number }, { kind: "branch", key: place.branch.name });
-  else if (kind === "step") await run({ change: "remove_step", name: key }, after);
+  else if (kind === "step") await run((now) => removal(now, key), after);
   else say(kind === "way" ? texts.implied_transition : texts.select_first, "bad");
 }
 
 async function addAction() {
   const step = stepOf(draft.recipe, selectedElement())?.name ?? lastStep();
-  const name = freeName(draft.recipe, texts.new_action);
-  const action = { name, step, qualifier: "N", interaction: offers[0]?.interaction || "push_command", type_id: offers[0]?.type_id ?? texts.new_type };
+  const action = { step, qualifier: "N", interaction: offers[0]?.interaction || "push_command", type_id: offers[0]?.type_id ?? texts.new_type };
+  let name = "";
+  const change = (recipe) => {
+    name = freeName(recipe, texts.new_action);
+    return { change: "add_action", action: { name, ...action } };
+  };
   const last = (recipe) => ({ kind: "action", key: String(recipe.actions.findLastIndex((other) => other.name === name)) });
-  if (await run({ change: "add_action", action }, last)) shown.edit("name");
+  if (await run(change, last)) shown.edit("name");
 }
 
 const ways = () => [...draft.recipe.steps, ...draft.recipe.branches].map(({ name }) => name);
 
 const COMMANDS = {
   step() {
-    const { kind, numbers } = chart.selection;
+    const at = chart.selection;
     const name = required();
-    const isOwn = kind === "transition" && numbers.length === 1;
-    return newStep(isOwn ? { change: "insert_on", transition: numbers[0] } : { change: "insert_after", element: name });
+    const isOwn = at.kind === "transition" && at.numbers.length === 1;
+    return newStep(isOwn ? following(at, ({ numbers }) => ({ change: "insert_on", transition: numbers[0] })) : () => ({ change: "insert_after", element: name }));
   },
-  before: () => newStep(before(required())),
+  before() {
+    const name = required();
+    return newStep((recipe) => before(recipe, name));
+  },
   action: addAction,
   async alternative() {
     const after = required();
@@ -126,8 +160,7 @@ const COMMANDS = {
   async parallel() {
     const first = required();
     if (branchOf(draft.recipe, first)?.type === "simultaneous") {
-      const step = freeName(draft.recipe, texts.new_step);
-      if (await run({ change: "add_path", branch: first, step }, { kind: "step", key: step })) shown.edit("name");
+      await newStep(() => ({ change: "add_path", branch: first }), "step");
       return;
     }
     await beside("parallel", first, "simultaneous");
@@ -137,8 +170,9 @@ const COMMANDS = {
     const source = required();
     const given = await ask("jump", { condition: "", priority: "" }, (form) => options(form.elements.to, ways()));
     if (!given) return;
-    const transition = { source, target: given.to, condition: given.condition.trim() || "always", priority: Number(given.priority) || nextPriority(source) };
-    await run({ change: "add_transition", transition }, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
+    const transition = { source, target: given.to, condition: given.condition.trim() || "always" };
+    const change = (recipe) => ({ change: "add_transition", transition: { ...transition, priority: Number(given.priority) || nextPriority(recipe, source) } });
+    await run(change, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
   },
   remove,
   undo: () => draft.undo(),
@@ -149,20 +183,27 @@ const COMMANDS = {
   apply: () => applyText(),
   unwrap: () => remove(),
   path: () => (branchOf(draft.recipe, chart.selection.key).type === "selection" ? COMMANDS.alternative() : COMMANDS.parallel()),
-  earlier: ({ path }) => run({ change: "move_path", branch: chart.selection.key, path: Number(path), to: Number(path) - 1 }),
-  first: ({ path }) => newStep(before(branchOf(draft.recipe, chart.selection.key).branches[path][0])),
-  remove_path: ({ path }) => run({ change: "remove_path", branch: chart.selection.key, path: Number(path) }),
+  earlier({ first }) {
+    const branch = chart.selection.key;
+    return run(ofPath(branch, first, (path) => (path ? { change: "move_path", branch, path, to: path - 1 } : null)));
+  },
+  first: ({ first }) => newStep((recipe) => before(recipe, first)),
+  remove_path({ first }) {
+    const branch = chart.selection.key;
+    return run(ofPath(branch, first, (path) => ({ change: "remove_path", branch, path })));
+  },
   async copy() {
-    const { key } = chart.selection;
+    const at = chart.selection;
     const step = panel.querySelector("[name=copy_to]").value;
     const last = (recipe) => ({ kind: "action", key: String(recipe.actions.length - 1) });
-    if (await run({ change: "copy_action", number: Number(key), step, name: freeName(draft.recipe, texts.new_action) }, last)) shown.edit("name");
+    const change = (recipe) => (follow(at, recipe) ? { change: "copy_action", number: Number(at.key), step, name: freeName(recipe, texts.new_action) } : GONE);
+    if (await run(change, last)) shown.edit("name");
   },
 };
 
 // What a new transition gets, so that it is asked after those that are there.
-function nextPriority(source) {
-  const there = draft.recipe.transitions.filter((way) => way.source === source).map(({ priority }) => priority ?? 0);
+function nextPriority(recipe, source) {
+  const there = recipe.transitions.filter((way) => way.source === source).map(({ priority }) => priority ?? 0);
   return there.length ? Math.max(...there) + 1 : 0;
 }
 
@@ -238,23 +279,28 @@ document.addEventListener("keydown", (event) => {
 
 draft.addEventListener("changed", ({ detail: after }) => {
   const { detail } = draft;
-  chart.show(detail.chart, after?.(draft.recipe) ?? undefined);
+  const isTyped = panel.querySelector("form:not([hidden]) [data-dirty]");
+  const next = after?.(draft.recipe);
+  const isThere = next || !draft.recipe || follow(chart.selection, draft.recipe);
+  chart.show(detail.chart, next ?? undefined);
   part("no-chart").hidden = Boolean(detail.chart);
   const canEdit = Boolean(detail.recipe?.steps?.length);
   panel.hidden = !canEdit;
   for (const button of document.querySelectorAll("[data-needs=recipe]")) button.setAttribute("aria-disabled", String(!canEdit));
   setEnabled("undo", detail.draft.can_undo);
   setEnabled("redo", detail.draft.can_redo);
-  if (canEdit) {
-    const { kind } = chart.selection;
-    if (kind !== "recipe" && !chart.has(chart.selection)) chart.select({ kind: "recipe" });
-    else chart.select(chart.selection);
-  }
+  const isGone = canEdit && chart.selection.kind !== "recipe" && !(isThere && chart.has(chart.selection));
+  if (canEdit) chart.select(isGone ? { kind: "recipe" } : chart.selection);
   if (!isTextChanged()) showText();
-  say("");
+  if (isGone && isTyped) sayGone();
+  else say("");
   part("saved").textContent = texts.saved.replace("{version}", detail.draft.current);
   examine();
 });
+
+function sayGone() {
+  say(part("said").dataset.gone, "bad");
+}
 
 function setEnabled(command, isEnabled) {
   document.querySelector(`.tools [data-command=${command}]`).setAttribute("aria-disabled", String(!isEnabled));
@@ -262,29 +308,32 @@ function setEnabled(command, isEnabled) {
 
 draft.addEventListener("refused", ({ detail }) => say(`${detail.reason} ${detail.advice}`, "bad"));
 
-draft.addEventListener("conflict", ({ detail }) => {
-  const dialog = part("conflict");
-  part("conflict-text").textContent = detail.problem.reason;
-  dialog.returnValue = "";
-  dialog.showModal();
-  dialog.addEventListener(
-    "close",
-    async () => {
-      if (dialog.returnValue === "repeat") {
-        const isDone = await draft.repeat(detail);
-        if (isDone && detail.path === "text") showText();
-      } else if (dialog.returnValue === "apart") {
-        const id = await draft.apart(detail);
-        if (id) location.assign(`${location.pathname}?draft=${encodeURIComponent(id)}`);
-      } else {
-        await draft.load();
-      }
-    },
-    { once: true },
-  );
+draft.addEventListener("gone", sayGone);
+
+draft.addEventListener("apart", ({ detail: id }) => {
+  text = area.value;
+  location.assign(`${location.pathname}?draft=${encodeURIComponent(id)}`);
 });
 
-chart.addEventListener("selected", () => draft.recipe && shown.show(chart.selection));
+// Shows what another person has changed, and returns what is to become of the change of this one. A text would take the
+// change of the other person back, and an undo would undo it: neither is made once more.
+function decide(path, problem) {
+  const dialog = part("conflict");
+  part("conflict-text").textContent = problem.reason;
+  dialog.querySelector("[value=repeat]").hidden = path !== "change";
+  dialog.querySelector("[value=apart]").hidden = path !== "change" && path !== "text";
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    const closed = () => {
+      if (path === "text" && dialog.returnValue === "drop") text = area.value;
+      resolve(dialog.returnValue);
+    };
+    dialog.addEventListener("close", closed, { once: true });
+  });
+}
+
+chart.addEventListener("selected", () => draft.recipe && shown.show(remember(chart.selection, draft.recipe)));
 chart.addEventListener("edit", () => shown.edit());
 panel.addEventListener("leave", () => chart.focus());
 panel.addEventListener("pick", ({ detail }) => chart.select(detail, { focus: true }));
@@ -386,12 +435,13 @@ function showText() {
   text = draft.detail.text;
   area.value = text;
   text = area.value;
+  version = draft.detail.draft.current;
   part("apply").setAttribute("aria-disabled", "true");
 }
 
 async function applyText() {
   if (!isTextChanged()) return true;
-  const isDone = await draft.write(area.value);
+  const isDone = await draft.write(area.value, version);
   if (isDone) showText();
   return isDone;
 }

@@ -2,7 +2,8 @@
 
 import { complete, fitting } from "./complete.js";
 import { condition } from "./condition.js";
-import { actionAt, branchOf, stepOf, transitionAt } from "./reading.js";
+import { GONE } from "./draft.js";
+import { actionAt, branchOf, follow, numberOf, remember, stepOf, transitionAt } from "./reading.js";
 
 const TIMED = new Set(["L", "D", "SD", "DS", "SL"]);
 const language = document.documentElement.lang;
@@ -11,7 +12,8 @@ const language = document.documentElement.lang;
 export function properties(panel, { draft, texts, offers, names, run }) {
   const forms = Object.fromEntries([...panel.querySelectorAll("form[data-kind]")].map((form) => [form.dataset.kind, form]));
   let selection = { kind: "recipe" };
-  let checks = [];
+  // What each form shows: a field is still left when its element is gone.
+  const shownIn = new Map();
 
   const parts = { draft, names, texts, step: () => sourceOf(selection) };
   const verdict = condition(forms.recipe.elements.verdict, { ...parts, step: () => "" });
@@ -22,12 +24,12 @@ export function properties(panel, { draft, texts, offers, names, run }) {
 
   // Shows an element; what a person is typing stays.
   function show(next) {
-    const isSame = JSON.stringify(next) === JSON.stringify(selection);
+    const isSame = next === selection;
     selection = next;
     const kind = next.kind === "way" ? "transition" : next.kind;
     for (const [name, form] of Object.entries(forms)) form.hidden = name !== kind;
-    checks = [];
     const form = forms[kind];
+    shownIn.set(form, next);
     if (!isSame) for (const field of form.elements) delete field.dataset.dirty;
     SHOWN[kind]?.(form, draft.recipe, next, isSame);
   }
@@ -84,7 +86,6 @@ export function properties(panel, { draft, texts, offers, names, run }) {
       for (const [at, part] of [...place.children].entries()) {
         const way = next.kind === "way" ? { source: next.source, target: next.target, condition: "always" } : transitionAt(recipe, numbers[at]);
         if (!way) continue;
-        part.dataset.number = numbers[at];
         const elements = [...recipe.steps, ...recipe.branches].map(({ name }) => name);
         for (const end of ["source", "target"]) options(field(part, end), elements);
         fillFields((name) => field(part, name), { source: way.source, target: way.target, condition: way.condition, priority: way.priority ?? 0 });
@@ -106,7 +107,7 @@ export function properties(panel, { draft, texts, offers, names, run }) {
   function pathRow(form, path, number, count) {
     const row = form.querySelector("template").content.firstElementChild.cloneNode(true);
     row.querySelector("[data-path]").textContent = path.join(" → ");
-    for (const button of row.querySelectorAll("button")) button.dataset.path = number;
+    for (const button of row.querySelectorAll("button")) button.dataset.first = path[0];
     row.querySelector("[data-command=earlier]").disabled = number === 0;
     row.querySelector("[data-command=remove_path]").disabled = count === 1;
     return row;
@@ -131,10 +132,11 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     if (target.name === "parameter" && target.value.trim() && !field(target.closest(".pair"), "value").value) return true;
     // Name and value of a parameter are sent together.
     for (const part of target.closest(".pair")?.querySelectorAll("input") ?? [target]) delete part.dataset.dirty;
-    const at = selection;
+    const at = shownIn.get(target.form);
+    const typed = target.value;
     const given = givenBy(target);
     const isDone = await run((recipe) => changeOf(given, at, recipe, offers), (recipe) => after(given, at, recipe));
-    if (!isDone && target.isConnected) target.dataset.dirty = "";
+    if (!isDone && target.isConnected && target.value === typed) target.dataset.dirty = "";
     return isDone;
   }
 
@@ -196,6 +198,7 @@ function fillParameters(place, parameters, offer) {
   const template = place.parentElement.querySelector("template").content.firstElementChild;
   const rows = [...Object.entries(parameters), ...Object.keys(offer?.parameters ?? {}).filter((name) => !(name in parameters)).map((name) => [name, ""]), ["", ""]];
   const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("input")].indexOf(document.activeElement) : -1;
+  place.filled = parameters;
   place.replaceChildren(
     ...rows.map(([name, value]) => {
       const row = template.cloneNode(true);
@@ -260,32 +263,30 @@ function withText(before, text) {
 
 // Returns what a person has written, as it is now: the form may soon show another element.
 function givenBy(target) {
-  const { form, name, type } = target;
-  const way = target.closest(".way");
+  const { form, name, type, checked } = target;
+  const rows = form.querySelector("[data-list=parameters]");
   return {
     kind: form.dataset.kind,
     name,
     value: type === "number" ? Number(target.value) || undefined : target.value.trim(),
-    parameters: form.dataset.kind === "action" ? parametersOf(form.querySelector("[data-list=parameters]")) : {},
-    interventions: interventionsOf(form),
-    way: way && {
-      number: Number(way.dataset.number),
-      source: field(way, "source").value,
-      target: field(way, "target").value,
-      condition: field(way, "condition").value.trim() || "always",
-      priority: Number(field(way, "priority").value) || 0,
-    },
+    checked,
+    filled: rows?.filled,
+    parameters: rows && parametersOf(rows),
+    way: [...form.querySelectorAll(".way")].indexOf(target.closest(".way")),
   };
 }
 
-// Returns the change that this makes of an element.
-function changeOf(given, { key }, recipe, offers) {
+// Returns the change that this makes of an element: of what a person has written, and of nothing else.
+function changeOf(given, at, recipe, offers) {
   const { kind, name, value } = given;
-  if (kind === "transition") return wayChange(given.way, recipe);
+  if (!follow(at, recipe)) return GONE;
+  const { key } = at;
+  if (kind === "transition") return wayChange(given, at, recipe);
   if (kind === "recipe") return { change: "set_recipe", ...changed(given, recipe, ["interventions", "verdict", "title", "description"]) };
-  if (name === "name") return kind === "action" ? { change: "rename_action", name: actionAt(recipe, key).name, to: value } : { change: "rename_element", name: key, to: value };
-  if (name === "initial") return { change: "set_initial", step: key };
   const element = { action: actionAt, step: stepOf, branch: branchOf }[kind](recipe, key);
+  if (!element) return GONE;
+  if (name === "name") return kind === "action" ? { change: "rename_action", name: element.name, to: value } : { change: "rename_element", name: key, to: value };
+  if (name === "initial") return { change: "set_initial", step: key };
   const next = changed(given, element);
   // A parameter whose value is still to come changes nothing yet.
   if (JSON.stringify(next) === JSON.stringify(changed({ name: "" }, element))) return null;
@@ -296,25 +297,43 @@ function changeOf(given, { key }, recipe, offers) {
 }
 
 // Returns what is selected afterwards. A selection keeps its identity: later changes of its element find the new name.
-function after({ kind, name, value, way }, at, recipe) {
+function after({ kind, name, value }, at, recipe) {
   if (name === "name" && kind !== "action") at.key = value;
-  return way && way.number < 0 ? { kind: "transition", numbers: [recipe.transitions.length - 1] } : at;
+  if (at.kind !== "way") return remember(at, recipe);
+  const { source, target } = { ...at, [name]: value };
+  return { kind: "transition", numbers: [numberOf(recipe, source, target)] };
 }
 
-function wayChange({ number, ...way }, recipe) {
-  const transition = { ...recipe.transitions[number], ...way };
-  return number < 0 ? { change: "add_transition", transition } : { change: "set_transition", number, transition };
+function wayChange({ name, value, way }, at, recipe) {
+  const given = { [name]: value || (name === "condition" ? "always" : 0) };
+  const number = at.kind === "way" ? numberOf(recipe, at.source, at.target) : at.numbers[way];
+  // An implied way is written now, unless another person has written it.
+  if (number < 0) return { change: "add_transition", transition: { source: at.source, target: at.target, condition: "always", ...given } };
+  return { change: "set_transition", number, transition: { ...transitionAt(recipe, number), ...given } };
 }
 
 // Returns an element with what is given, of all its members or of some; what is empty is left out.
-function changed({ name, value, interventions, parameters }, element, members = Object.keys({ ...element, [name]: 0 })) {
+function changed(given, element, members = Object.keys({ ...element, [given.name]: 0 })) {
+  const { name, value, checked } = given;
   const next = { ...element };
-  if (["own_interventions", "interventions"].includes(name)) next.interventions = interventions;
-  else if (["parameter", "value"].includes(name)) next.parameters = element.parameters || Object.keys(parameters).length ? parameters : undefined;
+  if (name === "own_interventions") next.interventions = checked ? (element.interventions ?? []) : undefined;
+  else if (name === "interventions") next.interventions = [...(element.interventions ?? []).filter((own) => own !== value), ...(checked ? [value] : [])];
+  else if (["parameter", "value"].includes(name)) next.parameters = withParameters(given, element.parameters);
   else if (["title", "description"].includes(name)) next[name] = withText(element[name], value);
   else next[name] = name === "lock" ? value.split(",").map((part) => part.trim()).filter(Boolean) : value === "" ? undefined : value;
   const kept = [...members, "interventions", "parameters"].filter((member) => !["own_interventions", "parameter", "value"].includes(member));
   return Object.fromEntries(kept.filter((member) => next[member] !== undefined).map((member) => [member, next[member]]));
+}
+
+// Returns parameters with those that a person has written otherwise than they were filled in.
+function withParameters({ filled, parameters }, own) {
+  const next = { ...own };
+  for (const name of Object.keys({ ...filled, ...parameters })) {
+    if (JSON.stringify(parameters[name]) === JSON.stringify(filled[name])) continue;
+    if (parameters[name] === undefined) delete next[name];
+    else next[name] = parameters[name];
+  }
+  return own || Object.keys(next).length ? next : undefined;
 }
 
 // What the station knows of a type comes along, as long as the action has no parameters.
@@ -323,11 +342,6 @@ function withOffer({ name }, action, offers) {
   if (!offer?.interaction || Object.keys(action.parameters ?? {}).length) return action;
   const { interaction, parameters, timeout_seconds } = offer;
   return { ...action, interaction, ...(Object.keys(parameters).length && { parameters }), ...(!action.timeout_seconds && timeout_seconds && { timeout_seconds }) };
-}
-
-function interventionsOf(form) {
-  const own = form.elements.own_interventions;
-  return own && !own.checked ? undefined : [...form.querySelectorAll("[name=interventions]:checked")].map((box) => box.value);
 }
 
 function options(select, names) {

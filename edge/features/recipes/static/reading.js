@@ -51,3 +51,44 @@ export function runOf(recipe, name) {
 export function numberOf(recipe, source, target) {
   return recipe.transitions.findIndex((way) => way.source === source && way.target === target);
 }
+
+// A selection keeps what its actions or transitions are: their numbers change when another person adds or removes some.
+export function remember(selection, recipe) {
+  const list = listOf(selection, recipe);
+  if (list) selection.own = numbersIn(selection).map((number) => ({ element: list[number], isOnly: namesakes(list[number], list).length === 1 }));
+  return selection;
+}
+
+// Gives a selection the numbers that its actions or transitions have in a recipe; returns whether they are there.
+export function follow(selection, recipe) {
+  const list = listOf(selection, recipe);
+  if (!list) return true;
+  const numbers = numbersIn(selection);
+  const places = selection.own.map((own, at) => placeOf(own, list, numbers[at]));
+  if (places.includes(-1)) return false;
+  if (selection.kind === "action") selection.key = String(places[0]);
+  else selection.numbers = places;
+  return true;
+}
+
+function listOf({ kind }, recipe) {
+  return { action: recipe.actions, transition: recipe.transitions }[kind];
+}
+
+function numbersIn({ key, numbers }) {
+  return numbers ?? [Number(key)];
+}
+
+// Returns the place of an element in a list: as it was, else the only one under its name; -1 where it is gone.
+function placeOf({ element, isOnly }, list, number) {
+  const text = JSON.stringify(element);
+  const equal = [number, ...list.keys()].find((place) => JSON.stringify(list[place]) === text);
+  if (equal !== undefined) return equal;
+  const named = isOnly ? namesakes(element, list) : [];
+  return named.length === 1 ? named[0] : -1;
+}
+
+// Returns the places of the elements under one name: the name and step of an action, the ends of a transition.
+function namesakes(element, list) {
+  return [...list.keys()].filter((place) => ["name", "step", "source", "target"].every((member) => list[place][member] === element?.[member]));
+}
