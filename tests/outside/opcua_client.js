@@ -338,6 +338,7 @@ async function main([endpoint, deed, ...rest]) {
 }
 
 main(process.argv.slice(2)).then(
-  () => process.exit(0),
+  // A line above 64 kB takes more than one write to a pipe.
+  () => process.stdout.write("", () => process.exit(0)),
   (error) => { process.stderr.write(`${error.stack}\n`); process.exit(1); },
 );

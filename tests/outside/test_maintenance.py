@@ -171,7 +171,9 @@ async def _call(client: Client, job: str) -> tuple[int, str]:
 async def _machine(client: Client) -> Any:
     machinery = await client.get_namespace_index("http://opcfoundation.org/UA/Machinery/")
     machines = await client.nodes.objects.get_child(f"{machinery}:Machines")
-    (machine,) = [child for child in await machines.get_children() if (await child.read_browse_name()).Name == SCOPE]
+    # Organized by the folder, and notified through it.
+    found = {child for child in await machines.get_children() if (await child.read_browse_name()).Name == SCOPE}
+    (machine,) = found
     return machine
 
 

@@ -11,6 +11,7 @@ from asyncua import ua
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.opcua import FLOW_STATE
 from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
@@ -45,6 +46,6 @@ async def test_flow_of_the_store_is_shown(redis: RedisSettings, store: Store, tm
 
 async def _is_registered(state: Any) -> bool:
     try:
-        return bool(await state.read_value() == "registered")
+        return bool(await state.read_value() == FLOW_STATE.values.index("registered"))
     except ua.UaStatusCodeError:
         return False
