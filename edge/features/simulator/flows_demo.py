@@ -138,9 +138,9 @@ class _FlowScene(Struct, frozen=True):
         self.view.report("flow", (await self.edge_flows("put", str(file), "--start")).strip())
 
     async def status(self, flow: str) -> dict[str, Any]:
-        """Return the last cycle of a flow."""
-        cycle: dict[str, Any] = json.loads(await self.edge_flows("show", flow, "--json"))["cycle"] or {"nodes": {}}
-        return cycle
+        """Return the last cycle of a flow; one without end before the first."""
+        shown = json.loads(await self.edge_flows("show", flow, "--json"))
+        return shown["cycle"] or {"nodes": [], "ended_at": None}
 
 
 @asynccontextmanager
@@ -254,11 +254,11 @@ async def _show_components(scene: _FlowScene, chart: Path) -> None:
     scene.view.report("person", (await scene.edge_flows("terminate", document["id"], *reason)).strip())
 
     async def has_ended() -> bool:
-        return (await scene.status(document["id"])).get("end_time") is not None
+        return (await scene.status(document["id"]))["ended_at"] is not None
 
     await _require(has_ended, "the cycle did not end")
     cycle = await scene.status(document["id"])
-    found = {node: task["reason"] or task["status"] for node, task in cycle["nodes"].items()}
+    found = {task["node"]: task["reason"] or task["status"] for task in cycle["nodes"]}
     expected = {
         **dict.fromkeys(("heat", "soak", "order"), "completed"),
         "unload": "component_stopped",

@@ -108,6 +108,14 @@ def _stored(file: str) -> dict[str, Any]:
     return recipe
 
 
+_TITLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "position_axle": {"en": "Seat", "de": "Einlegen", "fr": "Pose"},
+    "tighten": {"en": "Tighten", "de": "Anziehen", "fr": "Serrage"},
+    "camera_qa": {"en": "Camera", "de": "Kamera", "fr": "Caméra"},
+}
+"""The actions of the axle, by their names in the recipe of the scene."""
+
+
 def _axle(scene_recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recipe that seats the axle, tightens its bolts one by one, and asks the camera, as the scene does."""
     known = {action["name"]: action for action in scene_recipe["actions"]}
@@ -128,7 +136,7 @@ def _axle(scene_recipe: Mapping[str, Any]) -> dict[str, Any]:
             {"source": source, "target": target, "condition": "always"} for source, target in itertools.pairwise(names)
         ],
         "actions": [
-            known[action] | {"name": f"{action}_{step['name'].lower()}", "step": step["name"]}
+            known[action] | {"name": f"{action}_{step['name'].lower()}", "step": step["name"], "title": _TITLES[action]}
             for step, action in steps
             if action
         ],
