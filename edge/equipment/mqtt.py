@@ -338,6 +338,7 @@ class MqttEquipment:
                 await self._permission.grant()
             require_broker(self._session, self.name)
         except BaseException:
+            # Also when cancelled: the start has not left.
             if is_once:
                 self._station.withhold(command.command_id)
             raise

@@ -60,6 +60,7 @@ class StartPolicy:
         try:
             await permit_start(self._station, command)
         except BaseException:
+            # Also when cancelled: the start has not left.
             if self.is_once:
                 self._station.withhold(command.command_id)
             raise
