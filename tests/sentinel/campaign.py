@@ -83,6 +83,8 @@ class Campaign:
         self._report = report
         self._judged: set[str] = set()
         self._twice: set[tuple[str, str]] = set()
+        self._forgotten: dict[str, Round] = {}
+        """The jobs that were ordered before a store forgot all it had, with that round."""
 
     def run(self, faults: Sequence[Fault]) -> None:
         """Inject each fault once."""
@@ -208,14 +210,22 @@ class Campaign:
             for job in record["accepted_seconds_ago"]
         }
         outcome.unnamed = [job for job in outcome.lost if job not in named]
-        for tool in plant.tools:
-            for (job, action), count in tool.works().items():
-                if count > 1 and (job, action) not in self._twice:
-                    self._twice.add((job, action))
-                    outcome.twice.append(f"{job} {action} ({tool.name}, {count} times)")
+        self._judge_works(outcome)
         for job in open_jobs:
             self._judge_events(outcome, job)
         self._judged.update(open_jobs)
+
+    def _judge_works(self, outcome: Round) -> None:
+        """Count each work that was done twice to the round that caused it."""
+        if outcome.fault.forgets:
+            # The MES may repeat any of these calls later: to the empty store it is a new one.
+            self._forgotten = dict.fromkeys(self._plant.mes.orders.copy(), outcome) | self._forgotten
+        for tool in self._plant.tools:
+            for (job, action), count in tool.works().items():
+                if count > 1 and (job, action) not in self._twice:
+                    self._twice.add((job, action))
+                    cause = self._forgotten.get(job, outcome)
+                    cause.twice.append(f"{job} {action} ({tool.name}, {count} times)")
 
     def _judge_events(self, outcome: Round, job: str) -> None:
         states = self._plant.mes.states(job)

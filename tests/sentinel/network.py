@@ -59,6 +59,8 @@ class Network:
                 task = self._loop.create_task(self._forward(name, port, reader, writer))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+                # A task that is cancelled before its first step closes nothing.
+                task.add_done_callback(lambda _: writer.close())
 
             server = await asyncio.start_server(forward, "127.0.0.1", 0)
             self._servers.append(server)

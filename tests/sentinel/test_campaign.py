@@ -7,7 +7,7 @@ import pytest
 
 from tests.outside.servers import build_clock_shim
 from tests.sentinel.campaign import Campaign, Round
-from tests.sentinel.faults import BY_NAME, sequence
+from tests.sentinel.faults import BY_NAME, Fault, Scene, sequence
 from tests.sentinel.plant import open_plant
 from tests.sentinel.report import line_of
 
@@ -47,6 +47,24 @@ def test_lost_jobs_do_not_keep_the_mes_from_ordering(tmp_path: Path) -> None:
         campaign = Campaign(plant)
         campaign.run([BY_NAME["primary restarted empty"], BY_NAME["switch-over"]])
     assert [line_of(item) for item in campaign.rounds if item.faults()] == []
+
+
+def _repeat_first_calls(scene: Scene) -> None:
+    for job_id in list(scene.plant.mes.orders)[:3]:
+        scene.plant.mes.repeat(job_id)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_work_of_a_call_repeated_to_an_empty_store_counts_to_the_round_that_emptied_it(tmp_path: Path) -> None:
+    """The round after it was blamed: a MES repeated a call once more, and no mark was left of what had been done."""
+    repeated = Fault("calls repeated", _repeat_first_calls, 5.0, fails_over=False)
+    with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=2) as plant:
+        campaign = Campaign(plant)
+        campaign.run([BY_NAME["primary restarted empty"], repeated])
+    emptied, after = campaign.rounds
+    assert "J0 press (press, 2 times)" in emptied.twice
+    assert after.faults() == emptied.faults() == {}
 
 
 @pytest.mark.long
