@@ -5,6 +5,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
@@ -175,7 +176,10 @@ def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str | Text]:
             yield Text.of("expected {expected}", expected=_url_of(schemes))
         return
     if scheme.endswith("+sentinel"):
-        if not _SENTINELS.fullmatch(url):
+        if _SENTINELS.fullmatch(url):
+            hosts = url.partition("//")[2].rpartition("@")[2].partition("/")[0]
+            yield from chain.from_iterable(_host_faults(host.rpartition(":")[0]) for host in hosts.split(","))
+        else:
             yield Text.of("expected {scheme}://host:port,host:port/service", scheme=scheme)
         return
     try:
@@ -189,6 +193,15 @@ def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str | Text]:
         yield "expected the path of a socket, as in unix:///run/redis/redis.sock"
     elif scheme not in {"unix", "embedded", "serial"} and not has_host:
         yield Text.of("expected a host, as in {scheme}://127.0.0.1", scheme=scheme)
+    yield from _host_faults(parts.hostname or "")
+
+
+def _host_faults(host: str) -> Iterator[Text]:
+    """Yield the fault of a name that no resolver takes: a connection to it would end with a UnicodeError."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        yield Text.of("{host!r} cannot be a host name: between two dots are 1 to 63 characters", host=host)
 
 
 def _parse_list(text: str) -> object:

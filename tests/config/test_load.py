@@ -120,6 +120,14 @@ def test_other_variables_with_a_similar_prefix_are_ignored(tmp_path: Path) -> No
         ("[redis]\nurl = 'http://me:secret@h'", "redis.url: expected a URL that begins with redis: or"),
         ("[redis]\nurl = 'localhost'", "redis.url: expected a URL that begins with redis: or"),
         ("[redis]\nurl = 'redis://'", "redis.url: expected a host, as in redis://127.0.0.1"),
+        (
+            "[redis]\nurl = 'redis://store..local'",
+            "redis.url: 'store..local' cannot be a host name: between two dots are 1 to 63 characters",
+        ),
+        (
+            "[redis]\nurl = 'redis+sentinel://:secret@one:26379,two..local:26379/line'",
+            "redis.url: 'two..local' cannot be a host name: between two dots are 1 to 63 characters",
+        ),
         ("[redis]\nurl = 'redis://h:port'", "redis.url: not a URL"),
         (
             "[redis]\nurl = 'redis+sentinel://h:1,i:2'",

@@ -14,6 +14,8 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Peer = Callable[[str, int], AbstractAsyncContextManager[object]]
 NO_PORT = 9
 """The port of the discard service, on which nothing listens here."""
+NO_HOST = "-no-host-"
+"""A name that the resolver refuses by its form: no name server is asked, which may be slow."""
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import connect
 from edge.links.opcua import open_client
 from edge.model.equipment_connection import ConnectionFault
-from tests.links.peers import NO_PORT, Answer, Peer, answering, close, fault, keep_silent, speak_http
+from tests.links.peers import NO_HOST, NO_PORT, Answer, Peer, answering, close, fault, keep_silent, speak_http
 
 
 def opcua(host: str, port: int) -> AbstractAsyncContextManager[object]:
@@ -37,7 +37,7 @@ async def test_closed_port_of_a_host_with_several_addresses_is_refused(peer: Pee
 
 @pytest.mark.parametrize("peer", [opcua, mqtt])
 async def test_name_that_does_not_resolve_is_an_unknown_host(peer: Peer) -> None:
-    assert (await fault(peer, "no-such-host.invalid", NO_PORT))[0] is ConnectionFault.NO_HOST
+    assert (await fault(peer, NO_HOST, NO_PORT))[0] is ConnectionFault.NO_HOST
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def _repeat_first_calls(scene: Scene) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_work_of_a_call_repeated_to_an_empty_store_counts_to_the_round_that_emptied_it(tmp_path: Path) -> None:
+def test_work_repeated_by_an_empty_store_counts_to_its_round(tmp_path: Path) -> None:
     """The round after it was blamed: a MES repeated a call once more, and no mark was left of what had been done."""
     repeated = Fault("calls repeated", _repeat_first_calls, 5.0, fails_over=False)
     with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=2) as plant:

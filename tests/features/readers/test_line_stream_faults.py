@@ -8,7 +8,7 @@ from edge.features.readers.line_stream import open_serial_lines, open_tcp_lines
 from edge.foundation.errors import Unavailable
 from edge.links.connection_fault import fault_of
 from edge.model.equipment_connection import ConnectionFault
-from tests.links.peers import NO_PORT, fault
+from tests.links.peers import NO_HOST, NO_PORT, fault
 
 
 def lines(host: str, port: int) -> AbstractAsyncContextManager[object]:
@@ -20,7 +20,7 @@ def lines(host: str, port: int) -> AbstractAsyncContextManager[object]:
     [
         ("127.0.0.1", ConnectionFault.REFUSED),
         ("localhost", ConnectionFault.REFUSED),
-        ("no-such-host.invalid", ConnectionFault.NO_HOST),
+        (NO_HOST, ConnectionFault.NO_HOST),
     ],
 )
 async def test_host_that_cannot_be_reached_has_its_kind(host: str, expected: ConnectionFault) -> None:

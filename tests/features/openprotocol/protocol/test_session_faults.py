@@ -9,7 +9,7 @@ from edge.features.openprotocol.protocol.frame import encode_frame
 from edge.features.openprotocol.protocol.mids import Mid, new_message
 from edge.features.openprotocol.protocol.session import SessionTimes, open_openprotocol
 from edge.model.equipment_connection import ConnectionFault
-from tests.links.peers import NO_PORT, Answer, answering, close, fault, keep_silent, speak_http
+from tests.links.peers import NO_HOST, NO_PORT, Answer, answering, close, fault, keep_silent, speak_http
 
 
 def openprotocol(host: str, port: int) -> AbstractAsyncContextManager[object]:
@@ -32,7 +32,7 @@ async def decline_client_and_close(_reader: asyncio.StreamReader, writer: asynci
     [
         ("127.0.0.1", ConnectionFault.REFUSED),
         ("localhost", ConnectionFault.REFUSED),
-        ("no-such-host.invalid", ConnectionFault.NO_HOST),
+        (NO_HOST, ConnectionFault.NO_HOST),
     ],
 )
 async def test_host_that_cannot_be_reached_has_its_kind(host: str, expected: ConnectionFault) -> None:
