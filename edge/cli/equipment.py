@@ -226,7 +226,7 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
 
     They are sent until the equipment answers, as the tool may still be active. Make it safe by hand, then release
     them: all of NAME, or those of one COMMAND. The name of the user who runs this command, and the reason, stay with
-    the job; the gateway writes an audit record to its log.
+    the job and in the audit trail.
     """
     if name not in gateway_settings(settings_file).southbound:
         usage_failure(f"the settings have no [southbound.{name}]")

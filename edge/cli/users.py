@@ -149,7 +149,7 @@ _stdin_option = click.option("--password-stdin", is_flag=True, help="Read the pa
 
 @click.group(cls=CommandGroup)
 def users() -> None:
-    """Manage the users of OPC UA and of the command line, and their second factor.
+    """Manage the users of station page, OPC UA and command line: roles, passwords, PINs, badges, tokens.
 
     All of them are in one file, `[users] file` or else `[opcua] users_file`; a change takes effect at the next login.
     """
@@ -383,7 +383,7 @@ _ADVICE = "List them with: edge sessions list"
 
 @click.group(cls=CommandGroup)
 def sessions() -> None:
-    """Show and end the sessions of OPC UA and of the command line."""
+    """Show and end the sessions of station page, OPC UA and command line."""
 
 
 @sessions.command("list", epilog="Example: edge sessions list")

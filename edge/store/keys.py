@@ -362,7 +362,7 @@ class Keys(Struct, frozen=True):
     used_recovery = _key_of(
         "string", "2fa:recovery:{user:part}", RECOVERY, "The digests of the recovery codes that a user has used"
     )
-    session = _key_of("string", "session:{id}", SESSION, "A session of OPC UA or of the command line, as JSON")
+    session = _key_of("string", "session:{id}", SESSION, "A session of station page, OPC UA or command line, as JSON")
     last_activity = _key("hash", "last-activity", OURS, "The last activity of each session, as ISO 8601")
 
     # Components.

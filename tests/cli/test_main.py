@@ -145,6 +145,18 @@ def test_help_of_each_command_has_an_example(context: click.Context) -> None:
         assert re.match(rf"Example: {context.command_path}\b", context.command.epilog or "")
 
 
+def test_commands_that_end_with_status_3_are_in_the_table_of_the_page() -> None:
+    """`edge simulate --strict` ends with 3; the table had `edge station diff` only."""
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| 3 |"))
+    ending = [
+        context.command_path
+        for context in EVERY_COMMAND
+        if re.search(r"(?:status is|--strict) 3\b", " ".join((context.command.help or "").split()))
+    ]
+    assert len(ending) > 1
+    assert [path for path in ending if f"`{path}" not in row] == []
+
+
 @pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
 def test_help_of_each_command_names_every_choice_of_its_arguments(context: click.Context) -> None:
     """The help of `edge station set` had no `recipetest`."""

@@ -13,7 +13,9 @@ FEATURE = Feature(
     page="edge.features.recipes.page:PAGE",
     open="edge.features.recipes.service:open_recipes",
     commands={
-        "recipes": Noun("edge.features.recipes.cli.commands", "Check recipes, and what else engineers do with them.")
+        "recipes": Noun(
+            "edge.features.recipes.cli.commands", "Check, compare, test and release recipes; show revisions, and roll back."
+        )
     },
     subcommands={"check": {"recipe": "edge.features.recipes.cli.check:recipe"}},
 )

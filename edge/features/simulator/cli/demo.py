@@ -62,7 +62,7 @@ def demo(
     escalates an alarm, the MES acknowledges it, and it clears. Flows: the mean of a sensor is published, a shift report
     computes Cmk from job results and raises an alarm, and a flow is stopped in part. With --page a job comes every 20
     seconds after the first one: some ask you, one is not OK, an alarm stands; the other scenes are repeated. It needs
-    the Debian packages mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The
+    mosquitto and a Redis or Valkey, and no running service. All but the chart is removed at the end. The
     exit status is 0 on success, else 1 with the reason.
     """
     set_up(LoggingSettings(level="error"))
