@@ -41,7 +41,9 @@ _CORE = {
     "opcua": Noun(
         "edge.cli.opcua", "Manage certificates of the OPC UA server, and the applications and users that it trusts."
     ),
-    "users": Noun("edge.cli.users", "Manage the users of station page, OPC UA and command line: roles, passwords, PINs, badges, tokens."),
+    "users": Noun(
+        "edge.cli.users", "Manage the users of page, OPC UA and command line: roles, passwords, PINs, badges, tokens."
+    ),
     "sessions": Noun("edge.cli.users", "Show and end the sessions of station page, OPC UA and command line."),
     "store": Noun(
         "edge.cli.store", "Show and maintain the store: its servers and sentinels, and its files after a power cut."

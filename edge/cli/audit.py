@@ -22,7 +22,8 @@ def audit(context: click.Context, settings_file: Path | None, *, as_json: bool) 
     """Show who did what, and verify that no record is missing or changed.
 
     Recorded are the changing calls of the MES, of RPC and OPC UA clients, of station page and HTTP API, of signed
-    commands and of this command line, and the logins and refusals of OPC UA and page. `[retention] audit` is how many records are kept. Without a command it lists the newest records.
+    commands and of this command line, and the logins and refusals of OPC UA and page. `[retention] audit` is how many
+    records are kept. Without a command it lists the newest records.
     """
     if context.invoked_subcommand is None:
         context.invoke(list_, settings_file=settings_file, as_json=as_json)

@@ -149,7 +149,7 @@ _stdin_option = click.option("--password-stdin", is_flag=True, help="Read the pa
 
 @click.group(cls=CommandGroup)
 def users() -> None:
-    """Manage the users of station page, OPC UA and command line: roles, passwords, PINs, badges, tokens.
+    """Manage the users of page, OPC UA and command line: roles, passwords, PINs, badges, tokens.
 
     All of them are in one file, `[users] file` or else `[opcua] users_file`; a change takes effect at the next login.
     """

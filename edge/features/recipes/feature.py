@@ -14,7 +14,7 @@ FEATURE = Feature(
     open="edge.features.recipes.service:open_recipes",
     commands={
         "recipes": Noun(
-            "edge.features.recipes.cli.commands", "Check, compare, test and release recipes; show revisions, and roll back."
+            "edge.features.recipes.cli.commands", "Check, compare, test and release recipes; show revisions, roll back."
         )
     },
     subcommands={"check": {"recipe": "edge.features.recipes.cli.check:recipe"}},

@@ -25,8 +25,8 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
 
     FILE is a tar.gz that only its owner can read. It holds the settings with the passwords that stand in them, the
     users with their password hashes and second factors, certificates, public keys of administrators, and the whole
-    store. Private keys and the files of passwords/ are in it only with --with-key. Station files, node kinds, traces, the
-    archive of results, history, and files of flows and operations are never in it: copy their folders.
+    store. Private keys and the files of passwords/ are in it only with --with-key. Station files, node kinds, traces,
+    the archive of results, history, and files of flows and operations are never in it: copy their folders.
 
     The gateway may run meanwhile; the store is read at one instant. On an installed gateway call it as root.
     """
@@ -49,9 +49,10 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
 def restore(file: Path, settings_file: Path | None, *, force: bool, is_check: bool) -> None:
     """Restore a gateway from a backup.
 
-    FILE was written by `edge backup`. Stop the gateway first, unless it is only checked (--check). The store named by the settings in FILE is replaced as a
-    whole; replaced files are kept in the same folder with the ending .before-restore. Nothing is written unless all of
-    FILE is valid. The restored store has the restore in its operations and its audit trail.
+    FILE was written by `edge backup`. Stop the gateway first, unless it is only checked (--check). The store named by
+    the settings in FILE is replaced as a whole; replaced files are kept in the same folder with the ending
+    .before-restore. Nothing is written unless all of FILE is valid. The restored store has the restore in its
+    operations and its audit trail.
     """
     log_to_stderr()
     if is_check:

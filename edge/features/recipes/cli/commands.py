@@ -16,7 +16,7 @@ from edge.features.recipes.cli.test import test
 
 @click.group(cls=CommandGroup)
 def recipes() -> None:
-    """Check, compare, test and release recipes; show revisions, and roll back."""
+    """Check, compare, test and release recipes; show revisions, roll back."""
 
 
 check = copy(recipe)
