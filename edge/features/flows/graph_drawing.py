@@ -8,11 +8,13 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.drawing.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, clean, columns, wrap
 from edge.drawing.svg import chart_svg
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.hidden_outputs import MayRead, hidden_nodes, shown_tasks
 from edge.features.flows.plan import Plan
 from edge.features.flows.public_form import load_cycle
 from edge.foundation.errors import Refused
@@ -290,8 +292,8 @@ def _put_wires(layout: GraphLayout, number: int, bottom: int, shapes: list[Shape
     return heads + 1
 
 
-async def graph_svg(flows: FlowService, flow_id: str, number: int | None) -> str:
-    """Return the graph of a stored flow as SVG with the states of a cycle, without a number the last.
+async def graph_svg(flows: FlowService, flow_id: str, number: int | None, may_read: MayRead) -> str:
+    """Return the graph of a stored flow as SVG with the states of a cycle for a reader, without a number the last.
 
     Raises Refused for an unknown one.
     """
@@ -303,5 +305,7 @@ async def graph_svg(flows: FlowService, flow_id: str, number: int | None) -> str
         )
     record = await load_cycle(flows, flow, number)
     # The flow may have been replaced since this cycle.
-    fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
-    return chart_svg(draw_flow(plan, record.cycle if record and fits else None))
+    if record is None or record.cycle.tasks.keys() != plan.nodes.keys():
+        return chart_svg(draw_flow(plan, None))
+    tasks = shown_tasks(record.cycle.tasks, hidden_nodes(record.document, may_read))
+    return chart_svg(draw_flow(plan, replace(record.cycle, tasks=tasks)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Meta, Struct
 
 from edge.access.web_audit import WebCaller
+from edge.app.feature_ports import Telemetry
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PageData, PagePart, PageServices, Svg
 from edge.features.flows.public_flow import PublicFlow, PublicFlowDetail
 from edge.foundation.errors import Refused
@@ -43,6 +44,12 @@ def _flows_of(services: PageServices) -> "FlowService | None":
     return services.ports["flows"].service if "flows" in services.ports else None
 
 
+def _may_read(services: PageServices, caller: WebCaller) -> Callable[[str], bool]:
+    """Return whether the role of a caller may read the values of a tag; of every one where telemetry is off."""
+    telemetry: Telemetry | None = services.ports.get("telemetry")
+    return lambda tag: telemetry is None or telemetry.tags.may_read(tag, caller.role)
+
+
 def require_flows(services: PageServices) -> "FlowService":
     """Return the flows of the store. Raises Refused where they are off."""
     if (flows := _flows_of(services)) is None:
@@ -59,18 +66,20 @@ async def list_flows(flows: "FlowService | None") -> FlowList:
     return FlowList(enabled=True, flows=tuple(map(public_flow, await flows.load_all())))
 
 
-async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> PublicFlowDetail:
-    """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
+async def flow_detail(
+    flows: "FlowService", flow_id: str, number: int | None, may_read: Callable[[str], bool]
+) -> PublicFlowDetail:
+    """Return a flow with a cycle, without a number the last, for a reader. Raises Refused for an unknown one."""
     from edge.features.flows.public_form import public_detail  # noqa: PLC0415 - flows may be off
 
-    return await public_detail(flows, flow_id, number)
+    return await public_detail(flows, flow_id, number, may_read)
 
 
-async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
-    """Return the graph of a flow as SVG with the states of a cycle. Raises Refused for an unknown one."""
+async def flow_graph(flows: "FlowService", flow_id: str, number: int | None, may_read: Callable[[str], bool]) -> str:
+    """Return the graph of a flow as SVG with the states of a cycle for a reader. Raises Refused for an unknown one."""
     from edge.features.flows.graph_drawing import graph_svg  # noqa: PLC0415 - flows may be off
 
-    return await graph_svg(flows, flow_id, number)
+    return await graph_svg(flows, flow_id, number, may_read)
 
 
 _CYCLE: Final = {"cycle": "The number of a cycle; without it the last."}
@@ -81,13 +90,13 @@ async def _flows(services: PageServices, _: ApiCall) -> FlowList:
 
 
 async def _flow(services: PageServices, call: ApiCall) -> PublicFlowDetail:
-    flows = require_flows(services)
-    return await flow_detail(flows, call.path["flow"], cycle_number(call.query.get("cycle", "")))
+    flows, number = require_flows(services), cycle_number(call.query.get("cycle", ""))
+    return await flow_detail(flows, call.path["flow"], number, _may_read(services, call.caller))
 
 
 async def _graph(services: PageServices, call: ApiCall) -> Svg:
-    flows = require_flows(services)
-    return Svg(await flow_graph(flows, call.path["flow"], cycle_number(call.query.get("cycle", ""))))
+    flows, number = require_flows(services), cycle_number(call.query.get("cycle", ""))
+    return Svg(await flow_graph(flows, call.path["flow"], number, _may_read(services, call.caller)))
 
 
 _MOST_DIGITS: Final = 15
@@ -119,7 +128,7 @@ def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, st
             raise
         services.audit.called(call.caller, action, flow_id, asked.reason)
         services.notify("flows")
-        return await flow_detail(flows, flow_id, None)
+        return await flow_detail(flows, flow_id, None, _may_read(services, call.caller))
 
     return execute
 
@@ -171,9 +180,10 @@ async def _flows_page(services: PageServices, _caller: WebCaller, _query: Mappin
     return "flows.html", {"page": await list_flows(_flows_of(services)), "subjects": ["flows"]}
 
 
-async def _flow_page(services: PageServices, _caller: WebCaller, query: Mapping[str, str]) -> PageData:
+async def _flow_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     cycle = query.get("cycle", "")
-    detail = await flow_detail(require_flows(services), query.get("id", ""), cycle_number(cycle))
+    flows, number = require_flows(services), cycle_number(cycle)
+    detail = await flow_detail(flows, query.get("id", ""), number, _may_read(services, caller))
     return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
 
 

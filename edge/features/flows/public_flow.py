@@ -33,7 +33,8 @@ class PublicFlow(Struct, frozen=True, kw_only=True):
 class PublicNode(Struct, frozen=True, kw_only=True):
     """A node of a cycle: `progress` is a percentage, `worker` the one that runs it.
 
-    An `output` of more than 64 KiB of JSON is `{"ref": "…", "bytes": …}`.
+    An `output` of more than 64 KiB of JSON is `{"ref": "…", "bytes": …}`. With `hidden` the output, `message` and the
+    `reason` of a failure are left out: they have values of a tag that the role of the caller may not read.
     """
 
     node: str
@@ -46,6 +47,7 @@ class PublicNode(Struct, frozen=True, kw_only=True):
     output: Any
     started_at: Instant | None
     ended_at: Instant | None
+    hidden: bool = False
 
 
 class PublicCycle(Struct, frozen=True, kw_only=True):

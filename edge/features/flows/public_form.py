@@ -8,6 +8,7 @@ import msgspec
 
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.hidden_outputs import NOTHING_HIDDEN, MayRead, hidden_nodes, may_read_all, shown_tasks
 from edge.features.flows.node_task import LARGEST_INLINE, WorkerProgress
 from edge.features.flows.plan import Plan
 from edge.features.flows.public_flow import PublicCycle, PublicCycleSummary, PublicFlow, PublicFlowDetail, PublicNode
@@ -36,8 +37,10 @@ def public_flow(flow: FlowRecord) -> PublicFlow:
     )
 
 
-async def public_detail(service: FlowService, flow_id: str, number: int | None) -> PublicFlowDetail:
-    """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
+async def public_detail(
+    service: FlowService, flow_id: str, number: int | None, may_read: MayRead = may_read_all
+) -> PublicFlowDetail:
+    """Return a flow with a cycle, without a number the last, for a reader. Raises Refused for an unknown one."""
     flow = await service.load(flow_id)
     plan = service.plan_of(flow)
     record = await load_cycle(service, flow, number)
@@ -48,7 +51,7 @@ async def public_detail(service: FlowService, flow_id: str, number: int | None) 
         components=plan.components if isinstance(plan, Plan) else (),
         entry_nodes=plan.entry_nodes if isinstance(plan, Plan) else (),
         order=plan.layers if isinstance(plan, Plan) else (),
-        cycle=public_cycle(record, await service.progress(record.cycle)) if record else None,
+        cycle=await _cycle(service, record, may_read) if record else None,
         cycles=tuple(_summary(cycle_record) for cycle_record in last if cycle_record),
         config=msgspec.json.decode(flow.document),
     )
@@ -66,10 +69,20 @@ async def load_cycle(service: FlowService, flow: FlowRecord, number: int | None)
     return record
 
 
-def public_cycle(record: CycleRecord, progress: Mapping[str, WorkerProgress] = NO_PROGRESS) -> PublicCycle:
-    """Return a cycle with its nodes; `progress` is that of nodes in workers."""
+async def _cycle(service: FlowService, record: CycleRecord, may_read: MayRead) -> PublicCycle:
+    # A flow may have read other tags when the cycle began: the document of the cycle counts.
+    return public_cycle(record, await service.progress(record.cycle), hidden_nodes(record.document, may_read))
+
+
+def public_cycle(
+    record: CycleRecord,
+    progress: Mapping[str, WorkerProgress] = NO_PROGRESS,
+    hidden: frozenset[str] = NOTHING_HIDDEN,
+) -> PublicCycle:
+    """Return a cycle with its nodes; `progress` is that of nodes in workers, `hidden` names those without outputs."""
     cycle = record.cycle
-    counts = Counter(task.shown_status for task in cycle.tasks.values())
+    tasks = shown_tasks(cycle.tasks, hidden)
+    counts = Counter(task.shown_status for task in tasks.values())
     return PublicCycle(
         number=cycle.number,
         status=cycle.status.value,
@@ -77,8 +90,10 @@ def public_cycle(record: CycleRecord, progress: Mapping[str, WorkerProgress] = N
         started_at=rfc3339(record.started_at),
         ended_at=rfc3339(record.ended_at),
         owner=record.owner,
-        nodes=tuple(_node(cycle, node, task, progress.get(node)) for node, task in cycle.tasks.items()),
-        statistics={"total": len(cycle.tasks), **{status.value: counts.get(status, 0) for status in NodeStatus}},
+        nodes=tuple(
+            _node(cycle, node, task, progress.get(node), is_hidden=node in hidden) for node, task in tasks.items()
+        ),
+        statistics={"total": len(tasks), **{status.value: counts.get(status, 0) for status in NodeStatus}},
     )
 
 
@@ -93,7 +108,7 @@ def _summary(record: CycleRecord) -> PublicCycleSummary:
     )
 
 
-def _node(cycle: Cycle, node: str, task: NodeTask, progress: WorkerProgress | None) -> PublicNode:
+def _node(cycle: Cycle, node: str, task: NodeTask, progress: WorkerProgress | None, *, is_hidden: bool) -> PublicNode:
     size = len(msgspec.json.encode(task.output))
     reference = {"ref": f"{cycle.flow_id}_{cycle.number}_{node}", "bytes": size}
     return PublicNode(
@@ -102,9 +117,10 @@ def _node(cycle: Cycle, node: str, task: NodeTask, progress: WorkerProgress | No
         attempts=task.attempts,
         progress=100 if task.status is NodeStatus.COMPLETED else progress.progress if progress else 0,
         worker=(progress.worker_id or "") if progress else "",
-        message=(progress.message or "") if progress else "",
+        message=(progress.message or "") if progress and not is_hidden else "",
         reason=task.reason or "",
         output=reference if size > LARGEST_INLINE else task.output,
         started_at=rfc3339(task.started_at),
         ended_at=rfc3339(task.ended_at),
+        hidden=is_hidden,
     )

@@ -54,6 +54,42 @@ async def test_cycle_is_shown_with_its_nodes_and_graph(flow_page: Browser, flow_
     assert "<x" not in page
 
 
+DOSES = flow(
+    [
+        node("dose", "tag.latest", tag="dose"),
+        node("double", "expression", expr="input * 2"),
+        node("open", "tag.latest", tag="t"),
+        node("sum", "expression", expr="input + 79"),
+    ],
+    "dose>double open>sum",
+    interval_seconds=1,
+)
+"""Tag `dose` has the role operator; what the fake outside reads of any tag is 21."""
+
+
+async def test_outputs_of_a_tag_with_a_role_are_hidden_from_lower_ones(
+    flow_page: Browser, flow_plant: FlowPlant
+) -> None:
+    async with flow_plant.gateway():
+        await flow_plant.run(DOSES)
+        await flow_plant.ended()
+    eve, alice = await flow_page.logged_in("eve"), await flow_page.logged_in("alice")
+    # Graphs are shared between people of one role only: the operator reads first.
+    for person, hides in ((alice, False), (eve, True)):
+        nodes = {
+            found["node"]: found for found in (await person.get("/api/v1/flows/flow?cycle=0")).json["cycle"]["nodes"]
+        }
+        assert {name for name, found in nodes.items() if found.get("hidden")} == (
+            {"dose", "double"} if hides else set()
+        )
+        assert [found["output"] for found in nodes.values()] == ([None, None, 21, 100] if hides else [21, 42, 21, 100])
+        for path in ("/api/v1/flows/flow/graph.svg?cycle=0&live", "/flow?id=flow&cycle=0"):
+            text = (await person.get(path)).text
+            assert (">42<" in text) == (not hides), path
+            assert ">100<" in text
+        assert ("hidden from your role" in (await person.get("/flow?id=flow&cycle=0")).text) == hides
+
+
 async def test_operator_stops_and_restarts_a_flow(flow_page: Browser, flow_plant: FlowPlant) -> None:
     outside = FakeOutside()
     outside.hold()
