@@ -170,13 +170,19 @@ def _is_faulty(device: PublicEquipment) -> bool:
     return bool(device.safing or device.problem or device.connected is False or not device.gateway_at_work)
 
 
+def _is_bad(device: PublicEquipment) -> bool:
+    """Return whether equipment is known to be at fault; without a connection its state is unknown."""
+    is_known = device.connected is not False and device.gateway_at_work
+    return bool(device.safing or (device.problem and is_known))
+
+
 async def _equipment_page(services: PageServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     opened = administration(services)
     devices = [view.public(caller.language) for view in await _views(services)]
     # What needs a person stands first.
     devices.sort(key=lambda device: not _is_faulty(device))
     return "equipment.html", {
-        "equipment": [(device, _is_faulty(device), opened.waiting_for(device.name)) for device in devices],
+        "equipment": [(device, _is_bad(device), opened.waiting_for(device.name)) for device in devices],
         "own": set(opened.settings.southbound),
         "subjects": ["station"],
     }

@@ -36,7 +36,7 @@ _JSON: Final = "application/json"
 GZIP: Final = "application/gzip"
 PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 """Of pictures that are opened on their own: they load and execute nothing."""
-_PING_S: Final = 10.0
+_PING_S: Final = 5.0
 _INSTANTS: Final = ("start_time",)
 
 _T = TypeVar("_T")
@@ -138,7 +138,7 @@ class Api:
         return StreamingResponse(self._changes(caller), media_type="text/event-stream", headers=headers)
 
     async def _changes(self, caller: WebCaller) -> AsyncIterator[bytes]:
-        """Yield changes until the session ends; a comment in quiet times shows that the connection works."""
+        """Yield changes until the session ends; an event in quiet times shows that the connection works."""
         try:
             with self._services.events.subscribe(caller.user) as subscription:
                 yield b"retry: 2000\n: changes follow\n\n"
@@ -148,7 +148,7 @@ class Api:
                         notice = msgspec.json.encode(models.ChangeNotice(subjects=subjects, pages=pages))
                         yield b"event: change\ndata: " + notice + b"\n\n"
                     else:
-                        yield b": quiet\n\n"
+                        yield b"event: quiet\ndata: {}\n\n"
                 yield b"event: logout\ndata: {}\n\n"
         except Refused:
             yield b"event: refused\ndata: {}\n\n"

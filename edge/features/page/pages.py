@@ -473,6 +473,7 @@ def templates() -> jinja2.Environment:
         "StartWait": StartWait,
         "css": _stamp("page.css", _static("page.css")),
         "js": _stamp("page.js", _static("page.js")),
+        "away_js": _stamp("away.js", _static("away.js")),
         "badge_js": _stamp("badge.js", _static("badge.js")),
         "keypad_js": _stamp("keypad.js", _static("keypad.js")),
         "recipe_js": _stamp("recipe.js", _static("recipe.js")),

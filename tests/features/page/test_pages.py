@@ -73,8 +73,15 @@ async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str
 @pytest.mark.parametrize(
     ("language", "texts"),
     [
-        ("en", ("disconnected since ", "connection refused", "cannot connect to 10.0.0.5:4545: Connection refused")),
-        ("de", ("getrennt seit ", "Verbindung verweigert", "keine Verbindung zu 10.0.0.5:4545: Connection refused")),
+        ("en", ("no connection since ", "connection refused", "cannot connect to 10.0.0.5:4545: Connection refused")),
+        (
+            "de",
+            (
+                "keine Verbindung seit ",
+                "Verbindung verweigert",
+                "keine Verbindung zu 10.0.0.5:4545: Connection refused",
+            ),
+        ),
     ],
 )
 async def test_station_names_why_equipment_is_not_connected(
@@ -89,6 +96,21 @@ async def test_station_names_why_equipment_is_not_connected(
         eve = await browser.logged_in("eve")
         page = (await eve.get("/", accept_language=language)).text
     assert [text for text in texts if text not in page] == []
+
+
+async def test_lamp_of_equipment_without_connection_is_grey(services: WebServices) -> None:
+    device = EquipmentHealth(name="op", kind="mqtt")
+    for change, colour in (
+        ({"connected": True}, "good"),
+        ({"connected": None}, "off"),
+        ({"connected": False}, "off"),
+        ({"connected": True, "problem": "no vacuum"}, "bad"),
+        ({"connected": False, "safing": 1}, "bad"),
+    ):
+        shown = replace(device, **change)
+        async with serving(replace(services, equipment=lambda shown=shown: (shown,))) as browser:
+            eve = await browser.logged_in("eve")
+            assert f'class="dot {colour}"' in (await eve.get("/")).text, change
 
 
 async def test_station_names_a_disconnected_tool_that_may_be_active(services: WebServices) -> None:

@@ -7,6 +7,7 @@ const LEAST_MS = 150;
 const LEAST_PICTURE_MS = 500;
 const PICTURE_MS_OF_PAGE = 100;
 const MOVED_MS = 500;
+const LONGEST_MS = 10_000;
 
 let reading = false;
 let again = false;
@@ -33,8 +34,8 @@ async function refresh() {
     const wait = LEAST_MS - (Date.now() - last);
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     last = Date.now();
-    const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
-    offline.hidden = answer.status < 500;
+    const answer = await fetch(location.href, { headers: { "X-Live": "1" }, signal: AbortSignal.timeout(LONGEST_MS) });
+    say(answer.status < 500 ? "heard" : "lost");
     if (answer.redirected) location.assign("/login");
     if (!answer.ok) {
       if (answer.status === 404) location.assign("/jobs");
@@ -236,7 +237,8 @@ async function redraw(image) {
   image.src = fresh.src;
 }
 
-const offline = document.getElementById("offline");
+// What away.js shows: whether the gateway is there.
+const say = (name, detail) => dispatchEvent(new CustomEvent(name, { detail }));
 let events = null;
 let away = 0;
 
@@ -245,17 +247,20 @@ function follow() {
   leave();
   if (document.hidden) return;
   events = new EventSource("/api/v1/events?live");
+  say("follows", true);
   events.addEventListener("open", () => {
-    offline.hidden = true;
+    say("heard");
     // What changed between the reading of the page and this connection came without a notice.
     setTimeout(refresh, LEAST_MS);
   });
   events.addEventListener("error", () => {
     // Closed: there is an answer, but no login any more, too many pages, or a proxy without the gateway.
     if (events?.readyState === EventSource.CLOSED) followLater();
-    else offline.hidden = false;
+    else say("lost");
   });
+  events.addEventListener("quiet", () => say("quiet"));
   events.addEventListener("change", (event) => {
+    say("quiet");
     const notice = JSON.parse(event.data);
     const changed = notice.subjects;
     pages = notice.pages;
@@ -281,6 +286,7 @@ function leave() {
   clearTimeout(away);
   events?.close();
   events = null;
+  say("follows", false);
 }
 
 async function send(button, address, body) {

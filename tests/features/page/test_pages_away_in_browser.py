@@ -1,0 +1,95 @@
+"""A page without its gateway says so: the lamps of equipment are grey, with the time of what is shown."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import pytest_asyncio
+
+from edge.features.page.services import WebServices
+from tests.conftest import WaitUntil
+from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.serving import Browser, serving
+from tests.passwords import PASSWORD
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
+]
+COLOUR = "getComputedStyle(document.querySelector('[data-part=equipment] .dot')).backgroundColor"
+GREEN = "rgb(22, 163, 74)"
+NONE = "rgba(0, 0, 0, 0)"
+ROW = "document.querySelector('[data-part=equipment] li').innerText"
+AS_OF = r"/no connection · as of \d\d:\d\d:\d\d/"
+
+
+@pytest_asyncio.fixture
+async def screen() -> AsyncIterator[Chromium]:
+    """A browser without a login."""
+    async with chromium() as found:
+        yield found
+
+
+class Cable:
+    """A connection to the page that can be unplugged: nothing is closed, nothing comes through."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self.plugged = asyncio.Event()
+        self.plugged.set()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry both directions of one connection until one of them ends."""
+        far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
+        ways = [asyncio.create_task(self._way(*ends)) for ends in ((reader, far_writer), (far_reader, writer))]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, far_writer):
+            end.close()
+
+    async def _way(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(65536):
+                await self.plugged.wait()
+                writer.write(data)
+                await writer.drain()
+
+
+@asynccontextmanager
+async def cable(browser: Browser) -> AsyncIterator[tuple[Cable, str]]:
+    """Yield a cable to a page, and the address at its end."""
+    laid = Cable(browser.host, browser.port)
+    server = await asyncio.start_server(laid.carry, browser.host, 0)
+    async with server:
+        yield laid, f"http://{browser.host}:{server.sockets[0].getsockname()[1]}"
+        laid.plugged.set()
+
+
+async def test_lamps_are_grey_while_the_gateway_is_away(
+    services: WebServices, screen: Chromium, wait_until: WaitUntil
+) -> None:
+    async with serving(services) as browser:
+        await screen.log_in(browser.origin, "eve", PASSWORD)
+        await wait_until(lambda: services.events.subscribers == 1)
+        assert await screen.run(COLOUR) == GREEN
+        assert "connected" in await screen.run(ROW)
+    await screen.until("document.documentElement.matches('[data-away]')")
+    assert await screen.run(COLOUR) == NONE
+    assert await screen.run(f"{AS_OF}.test({ROW})"), await screen.run(ROW)
+    assert await screen.run(r"/as of \d\d:\d\d:\d\d/.test(document.getElementById('offline').innerText)")
+
+
+async def test_silent_connection_is_noticed_and_ends_when_it_speaks_again(
+    services: WebServices, screen: Chromium, wait_until: WaitUntil
+) -> None:
+    async with serving(services) as browser, cable(browser) as (laid, origin):
+        await screen.log_in(origin, "eve", PASSWORD)
+        await wait_until(lambda: services.events.subscribers == 1)
+        laid.plugged.clear()
+        await screen.until("document.documentElement.matches('[data-away]')")
+        assert await screen.run(COLOUR) == NONE
+        laid.plugged.set()
+        await screen.until("!document.documentElement.matches('[data-away]')")
+        assert await screen.run(COLOUR) == GREEN
+        assert "no connection" not in await screen.run(ROW)
