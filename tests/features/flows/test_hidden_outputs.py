@@ -11,7 +11,7 @@ def _may_read(tag: str) -> bool:
     return tag != "dose"
 
 
-def test_node_behind_a_hidden_tag_is_hidden_and_one_beside_it_is_not() -> None:
+def test_node_behind_a_hidden_tag_is_hidden_and_another_is_not() -> None:
     nodes = [
         node("a", "tag.window", tag="dose", seconds=1),
         node("b", "aggregate", function="mean"),
