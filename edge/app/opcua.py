@@ -7,7 +7,7 @@ from functools import partial
 
 from edge.access.mode import ModeRequest, SwitchOn, switch_mode
 from edge.access.sessions import show_sessions
-from edge.app.features import opcua_parts
+from edge.app.features import equipment_kinds, opcua_parts
 from edge.app.interface import RETRY_S, open_interface
 from edge.app.parts import GatewayParts, Works, open_users
 from edge.foundation.errors import unwrap_group
@@ -87,6 +87,7 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
             trail=parts.trail,
             users=works.users or open_users(parts),
             parts=opcua_parts(parts),
+            kinds={name: kind.number for name, kind in equipment_kinds().items()},
             shares_certificate=bool(settings.certificate_hosts),
         )
     )

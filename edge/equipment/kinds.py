@@ -20,6 +20,8 @@ class EquipmentKind(Struct, frozen=True):
 
     settings: str
     opener: str
+    number: int
+    """Its value in OPC UA, where a kind is an enumeration: no other kind has it, or had it."""
     ping: str = ""
     """The function that pings it on a connection of its own: `ping(name, section, settings) -> PingResult`; it raises
     Refused, SettingsError and Unavailable. Empty where the gateway alone reaches it."""
@@ -34,7 +36,8 @@ CORE_KINDS: Final = {
     "mqtt": EquipmentKind(
         "edge.config:MqttEquipmentSettings",
         "edge.equipment.mqtt:open_equipment",
-        "edge.equipment.mqtt_presence:ping",
+        number=1,
+        ping="edge.equipment.mqtt_presence:ping",
     ),
 }
 """The kinds of the core; a feature declares its own."""

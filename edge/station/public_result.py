@@ -1,10 +1,12 @@
 """The public form of the results of a job: of each attempt, also of earlier and late ones."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.foundation.text import ENGLISH, stated_in
 from edge.model.instant import Instant, rfc3339
@@ -129,6 +131,17 @@ def _public(attempt: Association | PastAttempt, largest: int | None, language: s
             if isinstance(reference, FileReference)
         ),
     )
+
+
+def measured_values(result: Any, most: int = _MOST_VALUES) -> Iterator[ResultValue]:
+    """Yield the numbers of a result that have a unit, the first `most` ones, those of its parts too."""
+    values = (value for value in _values("", result, MOST_LEVELS) if value.unit and _is_number(value.value))
+    for value in islice(values, most):
+        yield value if value.name else replace(value, name="value")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _bounded(result: Any, largest: int | None) -> Any:

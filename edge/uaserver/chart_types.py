@@ -3,6 +3,7 @@
 RunningChartType    Recipe, RecipeRevision, RecipeHash, State, StartTime, ActiveSteps, WhyWaiting, Deadline, Error
                     Steps / <Step>: ChartStepType      X, T, Count
                     Actions / <Action>: ChartActionType      State, Attempt, Result, Deadline, Error
+                                                             Result / <Value>: AnalogUnitType
                     Pause, Resume, Stop, Abort
 """
 
@@ -15,10 +16,12 @@ from edge.model.job_state import Cause
 from edge.opcua.variant_json import variant
 from edge.sfc.run import ActionState, Outcome
 from edge.uaserver.enumerations import Enumeration, add_enumeration
+from edge.uaserver.measured_nodes import ANALOG_UNIT_TYPE, MEASURED_DESCRIPTION, MEASURED_TYPE
 from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
     DURATION,
     MANDATORY,
+    MILLISECOND,
     PLACEHOLDER,
     T,
     VariableSpec,
@@ -27,11 +30,15 @@ from edge.uaserver.own_types import (
     argument,
     base,
     instant,
+    member_rules,
     method_items,
     object_item,
     object_type,
     text,
     type_node,
+    unit_id,
+    unit_item,
+    variable_item,
 )
 
 CHART_METHODS = tuple(cause.value for cause in (Cause.PAUSE, Cause.RESUME, Cause.STOP, Cause.ABORT))
@@ -85,6 +92,7 @@ STEP = (
         DURATION,
         "How long it has been active, or was when it was left; pauses do not count.",
         lambda p: ua.Variant(float(p.elapsed_ms), T.Double),
+        unit=MILLISECOND,
     ),
     VariableSpec("Count", base(T.UInt32), "How often it was active.", lambda p: ua.Variant(p.count, T.UInt32)),
 )
@@ -103,6 +111,9 @@ ACTION = (
     VariableSpec("Error", base(T.String), "Why it failed, if it has.", lambda p: text(p.error)),
 )
 
+_MEASURED_VALUE = type_node("ChartActionType", "Result", "<Value>")
+_VALUE = VariableSpec("<Value>", MEASURED_TYPE, MEASURED_DESCRIPTION, lambda _: ua.Variant())
+
 _COMMENT = argument("Comment", base(T.LocalizedText), "The reason; it is kept with the job.", is_array=True)
 RETURN_STATUS = argument("ReturnStatus", base(T.UInt64), "The ReturnStatus of the job methods (OPC 10031-4, B.2).")
 
@@ -118,6 +129,7 @@ def add_chart_types(iserver: InternalServer) -> None:
 def _type_items() -> Iterator[ua.AddNodesItem]:
     for type_id, members in ((STEP_TYPE, STEP), (ACTION_TYPE, ACTION), (CHART_TYPE, CHART)):
         yield from object_type(type_id, members)
+    yield from _measured_items()
     for folder, name, member in (("Steps", "<Step>", STEP_TYPE), ("Actions", "<Action>", ACTION_TYPE)):
         place = type_node("RunningChartType", folder)
         yield object_item(place, CHART_TYPE, HAS_COMPONENT, ua.NodeId(ua.ObjectIds.FolderType))
@@ -127,9 +139,18 @@ def _type_items() -> Iterator[ua.AddNodesItem]:
         yield from method_items(method, CHART_TYPE, f"{name} the job of this chart.", (_COMMENT,), RETURN_STATUS)
 
 
+def _measured_items() -> Iterator[ua.AddNodesItem]:
+    value = variable_item(_MEASURED_VALUE, type_node("ChartActionType", "Result"), _VALUE)
+    value.TypeDefinition = ANALOG_UNIT_TYPE
+    yield value
+    yield unit_item(_MEASURED_VALUE, ua.Variant())
+
+
 def _modelling_rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
     for type_id, members in ((STEP_TYPE, STEP), (ACTION_TYPE, ACTION), (CHART_TYPE, CHART)):
-        yield from ((type_node(type_id.Identifier, variable_spec.name), MANDATORY) for variable_spec in members)
+        yield from member_rules(type_id, members)
+    yield _MEASURED_VALUE, PLACEHOLDER
+    yield unit_id(_MEASURED_VALUE), MANDATORY
     yield from ((type_node("RunningChartType", name), MANDATORY) for name in ("Steps", "Actions", *CHART_METHODS))
     yield type_node("RunningChartType", "Steps", "<Step>"), PLACEHOLDER
     yield type_node("RunningChartType", "Actions", "<Action>"), PLACEHOLDER

@@ -40,6 +40,13 @@ from edge.uaserver.chart_types import (
     STEP,
     STEP_TYPE,
 )
+from edge.uaserver.measured_nodes import (
+    ANALOG_UNIT_TYPE,
+    ReadMeasured,
+    measured_id,
+    measured_nodes,
+    unit_node,
+)
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
@@ -53,7 +60,7 @@ from edge.uaserver.node_parts import (
     scalar,
     variable_attributes,
 )
-from edge.uaserver.own_types import VariableSpec, type_name, type_node
+from edge.uaserver.own_types import VariableSpec, type_name, type_node, unit_of
 from edge.uaserver.view import NO_TEXTS, ActionView, ChartView, PartTexts, StepView, ViewReader
 
 Part = Callable[[ChartView], Any]
@@ -142,9 +149,25 @@ def _variables(
         value = AttributeValue(ua.DataValue())
         value.value_callback = _reader(variable_spec, read_view, part)
         node.attributes = {**_OF_VARIABLES[variable_spec], A.NodeId: scalar(node.nodeid, T.NodeId), A.Value: value}
-        node.references = [reference_to_type(_VARIABLE_TYPE, ua.NodeClass.VariableType), back]
+        kind = ANALOG_UNIT_TYPE if variable_spec.unit else _VARIABLE_TYPE
+        node.references = [reference_to_type(kind, ua.NodeClass.VariableType), back]
         owner.references.append(reference_to(node, HAS_COMPONENT))
         yield node
+        if variable_spec.unit:
+            yield unit_node(node, ua.Variant(unit_of(variable_spec.unit), T.ExtensionObject))
+
+
+def new_measured_nodes(path: str, nodes: Mapping[ua.NodeId, NodeData], read_view: ViewReader) -> Iterator[NodeData]:
+    """Yield the nodes of measured values that a chart does not have yet."""
+    for action, shown in read_view().actions.items():
+        result = nodes[chart_node_id(path, "Actions", quote(action), "Result")]
+        for name, value in shown.measured.items():
+            if measured_id(result.nodeid, name) not in nodes:
+                yield from measured_nodes(result, value, _measured_reader(read_view, action, name))
+
+
+def _measured_reader(read_view: ViewReader, action: str, name: str) -> ReadMeasured:
+    return lambda: read_view().actions[action].measured.get(name)
 
 
 def _reader(
@@ -213,6 +236,8 @@ class _Chart(Struct):
     view: ChartView | None = None
     view_at: float = 0.0
     has_changed: bool = False
+    may_lack_values: bool = True
+    """Whether a result may have come since its nodes were complete."""
 
     def current_view(self) -> ChartView:
         """Return the current view, cached for BUNDLE_S: a client reads many values at once."""
@@ -263,6 +288,7 @@ class Charts:
             return
         chart.read_view = read_view
         chart.view = None
+        chart.may_lack_values = True
         if chart.nodes:
             chart.has_changed = True
             self._changed.set()
@@ -297,12 +323,17 @@ class Charts:
         chart = self._charts[path]
         if not chart.nodes:
             folder = self._folders[scope]
-            made = nodes_of(path, folder.runs[path].BrowseName.Name, folder, chart.current_view)
-            chart.nodes = {node.nodeid: node for node in made}
-            for node in chart.nodes.values():
-                if ua.AttributeIds.Value in node.attributes:
-                    node.attributes[ua.AttributeIds.Value].datachange_callbacks = _Subscribers(self._changed)
+            self._add(chart, nodes_of(path, folder.runs[path].BrowseName.Name, folder, chart.current_view))
+        if chart.may_lack_values:
+            chart.may_lack_values = False
+            self._add(chart, new_measured_nodes(path, chart.nodes, chart.current_view))
         return chart.nodes[node_id]
+
+    def _add(self, chart: _Chart, nodes: Iterator[NodeData]) -> None:
+        for node in tuple(nodes):
+            chart.nodes[node.nodeid] = node
+            if ua.AttributeIds.Value in node.attributes:
+                node.attributes[ua.AttributeIds.Value].datachange_callbacks = _Subscribers(self._changed)
 
     async def notify_subscribers(self) -> None:
         """Publish each change at most BUNDLE_S later, and all values with subscribers every `_TICK_S` seconds."""

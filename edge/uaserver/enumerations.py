@@ -17,7 +17,7 @@ _HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
 
 
 class Enumeration(Struct, frozen=True, dict=True):
-    """A data type: its name, its description, and the names of its values from 0 on.
+    """A data type: its name, its description, and the names of its values, which count from 0 on without `numbers`.
 
     Example: KIND = Enumeration("MaintenanceKind", "What happens to jobs.", ("off", "drain")); KIND.variant("drain")
     """
@@ -25,6 +25,7 @@ class Enumeration(Struct, frozen=True, dict=True):
     name: str
     description: str
     values: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
 
     @property
     def data_type(self) -> ua.NodeId:
@@ -32,16 +33,17 @@ class Enumeration(Struct, frozen=True, dict=True):
         return type_node(self.name)
 
     @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        return {value: number for number, value in enumerate(self.values)}
+    def by_name(self) -> Mapping[str, int]:
+        """The number of each value."""
+        return dict(zip(self.values, self.numbers or range(len(self.values)), strict=True))
 
     def variant(self, value: str) -> ua.Variant:
         """Return a value by its name."""
-        return ua.Variant(self._numbers[value], T.Int32)
+        return ua.Variant(self.by_name[value], T.Int32)
 
 
 def add_enumeration(aspace: AddressSpace, enumeration: Enumeration) -> None:
-    """Add the node of a type, its EnumStrings and its definition."""
+    """Add the node of a type, its definition, and EnumStrings; EnumValues where the numbers have gaps."""
     attributes = ua.DataTypeAttributes()
     attributes.DisplayName = ua.LocalizedText(enumeration.name)
     attributes.Description = ua.LocalizedText(enumeration.description, "en")
@@ -59,27 +61,32 @@ def add_enumeration(aspace: AddressSpace, enumeration: Enumeration) -> None:
     )
     fields = [
         ua.EnumField(Value=number, DisplayName=ua.LocalizedText(value), Name=value)
-        for number, value in enumerate(enumeration.values)
+        for value, number in enumeration.by_name.items()
     ]
     definition = ua.Variant(ua.EnumDefinition(Fields=fields), T.ExtensionObject)
     node = aspace[enumeration.data_type]
     node.attributes[ua.AttributeIds.DataTypeDefinition] = AttributeValue(ua.DataValue(definition))
-    add_node(aspace, _strings_item(enumeration))
+    add_node(aspace, _names_item(enumeration))
 
 
-def _strings_item(enumeration: Enumeration) -> ua.AddNodesItem:
-    attributes = ua.VariableAttributes()
-    attributes.DisplayName = ua.LocalizedText("EnumStrings")
-    attributes.Description = ua.LocalizedText("The names of the values.", "en")
-    attributes.DataType = ua.NodeId(ua.ObjectIds.LocalizedText)
-    attributes.ValueRank = ua.ValueRank.OneDimension
-    attributes.ArrayDimensions = [len(enumeration.values)]
+def _names_item(enumeration: Enumeration) -> ua.AddNodesItem:
     texts = [ua.LocalizedText(value, "en") for value in enumeration.values]
-    attributes.Value = ua.Variant(texts, T.LocalizedText, is_array=True)
+    values = [
+        ua.EnumValueType(Value=number, DisplayName=shown)
+        for number, shown in zip(enumeration.numbers, texts, strict=False)
+    ]
+    name = "EnumValues" if values else "EnumStrings"
+    attributes = ua.VariableAttributes()
+    attributes.DisplayName = ua.LocalizedText(name)
+    attributes.Description = ua.LocalizedText("The names of the values.", "en")
+    attributes.DataType = ua.NodeId(ua.ObjectIds.EnumValueType if values else ua.ObjectIds.LocalizedText)
+    attributes.ValueRank = ua.ValueRank.OneDimension
+    attributes.ArrayDimensions = [len(texts)]
+    attributes.Value = ua.Variant(values or texts, T.ExtensionObject if values else T.LocalizedText, is_array=True)
     attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
     return ua.AddNodesItem(
-        RequestedNewNodeId=ua.NodeId(f"{enumeration.name}/EnumStrings", Namespace.TYPES),
-        BrowseName=ua.QualifiedName("EnumStrings"),
+        RequestedNewNodeId=ua.NodeId(f"{enumeration.name}/{name}", Namespace.TYPES),
+        BrowseName=ua.QualifiedName(name),
         NodeClass=ua.NodeClass.Variable,
         ParentNodeId=enumeration.data_type,
         ReferenceTypeId=_HAS_PROPERTY,

@@ -9,13 +9,14 @@
 The nodes exist from the start, in the namespace of the server itself. Their NodeIds are paths of browse names.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
 from edge.store.server_check import NEARLY_FULL
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.enumerations import Enumeration, add_enumeration
 from edge.uaserver.live_list import write_value
 from edge.uaserver.method_roles import RELEASE_METHOD
 from edge.uaserver.methods import Target
@@ -31,6 +32,7 @@ from edge.uaserver.own_types import (
     argument,
     base,
     instant,
+    member_rules,
     method_items,
     object_item,
     object_type,
@@ -85,8 +87,7 @@ GATEWAY = (
         lambda p: _flag(p.is_nearly_full),
     ),
 )
-EQUIPMENT = (
-    VariableSpec("Kind", base(T.String), "Protocol.", lambda p: text(p.kind)),
+_EQUIPMENT = (
     VariableSpec(
         "Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)
     ),
@@ -156,16 +157,31 @@ _RELEASE_ARGUMENTS = (
 _RELEASE = "Release the stops that the equipment has not confirmed, when its tool was made safe by hand."
 
 
+def kind_of_equipment(kinds: Mapping[str, int]) -> Enumeration:
+    """Return the type of kinds; their numbers have gaps where a feature is absent."""
+    description = "The kind of a piece of equipment: its protocol."
+    return Enumeration("EquipmentKind", description, tuple(kinds), tuple(kinds.values()))
+
+
+def equipment_members(kind: Enumeration) -> tuple[VariableSpec, ...]:
+    """Return the variables of a piece of equipment."""
+    return (VariableSpec("Kind", kind.data_type, "Protocol.", lambda p: kind.variant(p.kind)), *_EQUIPMENT)
+
+
 class GatewayObject:
     """The object Gateway; a value is written, and its subscribers are notified, only when it has changed."""
 
-    def __init__(self, iserver: InternalServer, equipment: Sequence[str]) -> None:
-        add_nodes(iserver, _types())
-        add_modelling_rules(iserver, _rules())
-        add_nodes(iserver, _instances(equipment))
+    def __init__(self, iserver: InternalServer, equipment: Sequence[str], kinds: Mapping[str, int]) -> None:
+        """Add the object with this equipment; `kinds` are the numbers of all kinds by their names."""
+        kind = kind_of_equipment(kinds)
+        self._members = equipment_members(kind)
+        add_enumeration(iserver.aspace, kind)
+        add_nodes(iserver, _types(self._members))
+        add_modelling_rules(iserver, _rules(self._members))
+        add_nodes(iserver, _instances(equipment, self._members))
         self._aspace = iserver.aspace
         self.node_id = _node("Gateway")
-        parts = [((), GATEWAY), *((("Equipment", name), EQUIPMENT) for name in equipment)]
+        parts = [((), GATEWAY), *((("Equipment", name), self._members) for name in equipment)]
         for path, members in parts:
             for member in members:
                 held = self._aspace[_node("Gateway", *path, member.name)].attributes[ua.AttributeIds.Value]
@@ -180,7 +196,7 @@ class GatewayObject:
         """Write the changed values of the gateway and its equipment."""
         await self._show((), GATEWAY, view)
         for name, health in view.equipment.items():
-            await self._show(("Equipment", name), EQUIPMENT, health)
+            await self._show(("Equipment", name), self._members, health)
 
     async def _show(self, path: tuple[str, ...], members: Sequence[VariableSpec], part: object) -> None:
         if self._parts.get(path) == part:
@@ -195,8 +211,8 @@ class GatewayObject:
         self._parts[path] = part
 
 
-def _types() -> Iterator[ua.AddNodesItem]:
-    yield from object_type(EQUIPMENT_TYPE, EQUIPMENT)
+def _types(members: Sequence[VariableSpec]) -> Iterator[ua.AddNodesItem]:
+    yield from object_type(EQUIPMENT_TYPE, members)
     yield from method_items(_RELEASE_OF_TYPE, EQUIPMENT_TYPE, _RELEASE, _RELEASE_ARGUMENTS, RETURN_STATUS)
     yield from object_type(GATEWAY_TYPE, GATEWAY)
     folder = type_node("GatewayType", "Equipment")
@@ -204,18 +220,15 @@ def _types() -> Iterator[ua.AddNodesItem]:
     yield object_item(type_node("GatewayType", "Equipment", "<Name>"), folder, HAS_COMPONENT, EQUIPMENT_TYPE)
 
 
-def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
-    for type_id, members in ((EQUIPMENT_TYPE, EQUIPMENT), (GATEWAY_TYPE, GATEWAY)):
-        for spec in members:
-            yield type_node(type_id.Identifier, spec.name), MANDATORY
-            if spec.unit:
-                yield type_node(type_id.Identifier, spec.name, "EngineeringUnits"), MANDATORY
+def _rules(members: Sequence[VariableSpec]) -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
+    yield from member_rules(EQUIPMENT_TYPE, members)
+    yield from member_rules(GATEWAY_TYPE, GATEWAY)
     yield _RELEASE_OF_TYPE, MANDATORY
     yield type_node("GatewayType", "Equipment"), MANDATORY
     yield type_node("GatewayType", "Equipment", "<Name>"), PLACEHOLDER
 
 
-def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
+def _instances(equipment: Sequence[str], members: Sequence[VariableSpec]) -> Iterator[ua.AddNodesItem]:
     gateway, folder = _node("Gateway"), _node("Gateway", "Equipment")
     yield object_item(gateway, _OBJECTS, _ORGANIZES, GATEWAY_TYPE)
     yield from _variables(gateway, GATEWAY)
@@ -225,7 +238,7 @@ def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
         found = object_item(place, folder, HAS_COMPONENT, EQUIPMENT_TYPE)
         found.BrowseName = ua.QualifiedName(name, Namespace.APPLICATION)
         yield found
-        yield from _variables(place, EQUIPMENT)
+        yield from _variables(place, members)
         method = _node(place.Identifier, RELEASE_METHOD)
         yield from method_items(method, place, _RELEASE, _RELEASE_ARGUMENTS, RETURN_STATUS)
 

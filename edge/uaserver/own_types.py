@@ -19,6 +19,10 @@ from edge.uaserver.node_parts import HAS_COMPONENT, describe, make_reference
 T = ua.VariantType
 
 DURATION = ua.NodeId(ua.ObjectIds.Duration)
+UNITS_NAME = ua.QualifiedName("EngineeringUnits")
+UNIT_DESCRIPTION = "The unit of the value."
+MILLISECOND = "C26"
+"""The unit of a Duration."""
 MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
 PLACEHOLDER = ua.NodeId(ua.ObjectIds.ModellingRule_OptionalPlaceholder)
 _HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
@@ -129,30 +133,47 @@ def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) ->
 
 def unit_items(node_id: ua.NodeId, shown: VariableSpec) -> Iterator[ua.AddNodesItem]:
     """Yield the property of a variable that has a unit (OPC 10000-8, 5.3.2.4)."""
-    if not shown.unit:
-        return
+    if shown.unit:
+        yield unit_item(node_id, ua.Variant(unit_of(shown.unit), T.ExtensionObject))
+
+
+def unit_item(node_id: ua.NodeId, value: ua.Variant) -> ua.AddNodesItem:
+    """Return the request for the property EngineeringUnits of a variable."""
     attributes = ua.VariableAttributes()
-    attributes.Description = ua.LocalizedText("The unit of the value.", "en")
+    attributes.Description = ua.LocalizedText(UNIT_DESCRIPTION, "en")
     attributes.DataType = ua.NodeId(ua.ObjectIds.EUInformation)
     attributes.ValueRank = ua.ValueRank.Scalar
-    attributes.Value = ua.Variant(unit_of(shown.unit), T.ExtensionObject)
+    attributes.Value = value
     attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
-    unit_id = ua.NodeId(f"{node_id.Identifier}/EngineeringUnits", node_id.NamespaceIndex)
-    asked = item(unit_id, node_id, _HAS_PROPERTY, ua.NodeClass.Variable, attributes)
-    asked.BrowseName = ua.QualifiedName("EngineeringUnits")
+    asked = item(unit_id(node_id), node_id, _HAS_PROPERTY, ua.NodeClass.Variable, attributes)
+    asked.BrowseName = UNITS_NAME
     asked.TypeDefinition = ua.NodeId(ua.ObjectIds.PropertyType)
-    yield asked
+    return asked
+
+
+def unit_id(node_id: ua.NodeId) -> ua.NodeId:
+    """Return the NodeId of the property EngineeringUnits of a variable."""
+    return ua.NodeId(f"{node_id.Identifier}/EngineeringUnits", node_id.NamespaceIndex)
 
 
 def unit_of(code: str) -> ua.EUInformation:
     """Return the unit of a code of UNECE Recommendation 20 (OPC 10000-8, 5.6.4.3)."""
-    known: EUInformation = engineering_unit(symbol_of(code))
-    name = known.description.text if known.description is not None else code
+    unit = unit_of_symbol(symbol_of(code))
+    if unit.UnitId == -1:
+        unit.NamespaceUri, unit.UnitId = CEFACT, int.from_bytes(code.encode())
+        unit.Description = ua.LocalizedText(code, "en")
+    return unit
+
+
+def unit_of_symbol(symbol: str) -> ua.EUInformation:
+    """Return the unit of a symbol as equipment writes it; -1 stands for the code of an unknown one."""
+    known: EUInformation = engineering_unit(symbol)
+    shown, name = known.display_name, known.description
     return ua.EUInformation(
-        NamespaceUri=CEFACT,
-        UnitId=int.from_bytes(code.encode()),
-        DisplayName=ua.LocalizedText(symbol_of(code)),
-        Description=ua.LocalizedText(name, "en"),
+        NamespaceUri=known.namespace_uri or None,
+        UnitId=known.unit_id,
+        DisplayName=ua.LocalizedText(shown.text if shown else symbol),
+        Description=ua.LocalizedText(name.text, "en") if name else ua.LocalizedText(),
     )
 
 
@@ -213,6 +234,15 @@ def add_nodes(iserver: InternalServer, items: Iterable[ua.AddNodesItem]) -> None
     """Add nodes; a parent comes before the nodes below it. Raises Defect when a node exists."""
     for value in items:
         add_node(iserver.aspace, value)
+
+
+def member_rules(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
+    """Yield the modelling rules of the variables of a type, which all its instances have, and of their units."""
+    for shown in members:
+        member = type_node(type_id.Identifier, shown.name)
+        yield member, MANDATORY
+        if shown.unit:
+            yield unit_id(member), MANDATORY
 
 
 def add_modelling_rules(iserver: InternalServer, rules: Iterable[tuple[ua.NodeId, ua.NodeId]]) -> None:

@@ -253,13 +253,15 @@ async def open_server(
     users: Users | None = None,
     parts: Sequence[AddPart] = (),
     *,
+    kinds: Mapping[str, int],
     shares_certificate: bool = False,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the context exits; the server's own tasks run in `tasks`.
 
-    The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
-    within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`. Without `users` those of
-    the settings log in. `parts` add to it before it listens. `shares_certificate`: the station page has the same.
+    The server shows the state of each piece of `equipment`; `kinds` are the numbers of all kinds. It closes a session
+    that its client has not activated within `activation_s` seconds after its creation. Calls and logins are recorded in
+    `trail`. Without `users` those of the settings log in. `parts` add to it before it listens. `shares_certificate`:
+    the station page has the same.
 
     Raises SettingsError when endpoint or certificate are unusable, or when the cache of the types is and node sets are
     missing; Unavailable while the address or the port is unavailable or the disk is full.
@@ -281,7 +283,7 @@ async def open_server(
         await _introduce(server, declared, settings, gateway)
         nodes = await _add_machines(server, declared, settings, gateway, machines)
         charts = _add_charts(server, nodes)
-        gateway_object = GatewayObject(iserver, equipment)
+        gateway_object = GatewayObject(iserver, equipment, kinds)
         maintenance = MaintenanceObject(iserver, {scope: found.building_blocks for scope, found in nodes.items()})
         await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
         changed = asyncio.Event()

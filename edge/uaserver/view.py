@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from edge.model.equipment_health import EquipmentHealth
 from edge.model.localized_text import AuthorText
 from edge.model.plant import Maintenance
 from edge.model.recipe_name import NO_RECIPE_NAME, RecipeName
+from edge.station.public_result import ResultValue, measured_values
 
 
 class PartTexts(Struct, frozen=True):
@@ -31,7 +33,7 @@ class StepView(Struct, frozen=True):
     texts: PartTexts = NO_TEXTS
 
 
-class ActionView(Struct, frozen=True):
+class ActionView(Struct, frozen=True, dict=True):
     """An action of a step: the state of its latest activation."""
 
     state: str
@@ -40,6 +42,11 @@ class ActionView(Struct, frozen=True):
     deadline: int | None = None
     error: str = ""
     texts: PartTexts = NO_TEXTS
+
+    @cached_property
+    def measured(self) -> Mapping[str, ResultValue]:
+        """The numbers of the result that have a unit, by their paths in it."""
+        return {value.name: value for value in measured_values(self.result)}
 
 
 class ChartView(Struct, frozen=True):

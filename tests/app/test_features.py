@@ -47,6 +47,8 @@ def test_no_two_features_declare_the_same_command_or_kind() -> None:
     kinds = [name for feature in features() for name in feature.kinds]
     assert len(kinds) == len(set(kinds))
     assert {*kinds, "mqtt"} == set(equipment_kinds()) == set(equipment_settings())
+    numbers = [kind.number for kind in equipment_kinds().values()]
+    assert len(numbers) == len(set(numbers))
 
 
 def test_commands_below_a_noun_of_the_core_take_no_place_of_another() -> None:

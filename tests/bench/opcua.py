@@ -121,7 +121,10 @@ async def _serve(directory: str, began: str) -> None:
     station = Station()
     services = Services(station, station, station.intervene, station.release, station.switch_mode)
     machines = (MachineDescription("station-1", JOBS),)
-    async with TaskGroup() as tasks, open_server(settings, "bench", machines, services, tasks) as server:
+    async with (
+        TaskGroup() as tasks,
+        open_server(settings, "bench", machines, services, tasks, kinds={"mqtt": 1}) as server,
+    ):
         ready_s, cpu_s = time.monotonic() - float(began), time.process_time()
         for number in range(JOBS):
             server.show("station-1", _entry(number, JobState.ALLOWED_TO_START), None)

@@ -12,6 +12,7 @@ from asyncua import Client, Node, ua
 
 from edge.access.audit_trail import AuditTrail
 from edge.access.mode import ModeRequest
+from edge.app.features import equipment_kinds
 from edge.config import OpcuaSettings
 from edge.foundation.task_group import TaskGroup
 from edge.model.isa95 import (
@@ -104,6 +105,9 @@ class Station:
         return CallAnswer(self.status)
 
 
+KINDS = {name: kind.number for name, kind in equipment_kinds().items()}
+
+
 @asynccontextmanager
 async def served(
     settings: OpcuaSettings = SETTINGS,
@@ -131,7 +135,7 @@ async def served(
         async with (
             TaskGroup() as tasks,
             open_server(
-                settings, "edge", machines, services, tasks, activation_s, equipment, trail, parts=parts
+                settings, "edge", machines, services, tasks, activation_s, equipment, trail, parts=parts, kinds=KINDS
             ) as server,
         ):
             opened.set_result(server)

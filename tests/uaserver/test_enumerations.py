@@ -8,6 +8,7 @@ from edge.uaserver.namespaces import Namespace
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.uaserver.other_stack import OtherStack, node
+from tests.uaserver.running import KINDS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -26,10 +27,17 @@ async def test_kind_of_maintenance_is_an_enumeration_with_names(other: OtherStac
     assert value == 0
 
 
-async def test_plain_asyncua_decodes_states_of_charts_by_name(observed: UaServer) -> None:
+async def test_kind_of_equipment_is_an_enumeration_with_fixed_numbers(other: OtherStack) -> None:
+    """It was a text. A feature that is absent leaves a gap, so the values have numbers of their own."""
+    (values,) = await other.values("ns=7;s=EquipmentKind/EnumValues")
+    assert {shown["displayName"]["text"]: shown["value"][1] for shown in values} == KINDS
+
+
+async def test_plain_asyncua_decodes_states_and_kinds_by_name(observed: UaServer) -> None:
     async with patient_client(observed.endpoint) as client:
         types = await client.load_data_type_definitions()
         for enumeration in (CHART_STATE, ACTION_STATE):
             assert [member.name for member in types[enumeration.name]] == list(enumeration.values)
             loaded = client.get_node(ua.NodeId(enumeration.name, Namespace.TYPES))
             assert (await loaded.read_browse_name()).Name == enumeration.name
+        assert {member.name: member.value for member in types["EquipmentKind"]} == KINDS

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth
-from edge.uaserver.gateway_object import EQUIPMENT, GATEWAY
+from edge.uaserver.gateway_object import GATEWAY, equipment_members, kind_of_equipment
 from edge.uaserver.namespaces import TYPES_URI, application_uri
 from edge.uaserver.server import UaServer
 from edge.uaserver.view import GatewayView
 from tests.opcua_client import patient_client
-from tests.uaserver.running import Space, served
+from tests.uaserver.running import KINDS, Space, served
 
+EQUIPMENT = equipment_members(kind_of_equipment(KINDS))
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WRENCH = EquipmentHealth(
@@ -103,7 +104,7 @@ async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space
     assert await values(
         await member(space, "Equipment", "wrench"), [variable_spec.name for variable_spec in EQUIPMENT]
     ) == {
-        "Kind": "mqtt",
+        "Kind": KINDS["mqtt"],
         "Connected": False,
         "ConnectionSince": datetime(2026, 1, 2, 2, 59, tzinfo=UTC),
         "ConnectionFault": "declined",
@@ -138,7 +139,10 @@ async def test_every_value_has_the_type_that_is_declared(server: UaServer, space
             declared, made = await kind.get_child([name]), await owner.get_child([name])
             assert (await declared.read_description()).Text == variable_spec.description
             assert await made.read_data_type() == await declared.read_data_type() == variable_spec.data_type
-            assert (await made.read_data_value()).Value.VariantType.value == variable_spec.data_type.Identifier
+            built_in = (
+                ua.VariantType.Int32.value if variable_spec.name == "Kind" else variable_spec.data_type.Identifier
+            )
+            assert (await made.read_data_value()).Value.VariantType.value == built_in
             (rule,) = await declared.get_references(ua.ObjectIds.HasModellingRule)
             assert rule.NodeId.Identifier == ua.ObjectIds.ModellingRule_Mandatory
 

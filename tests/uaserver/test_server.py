@@ -22,7 +22,7 @@ from edge.uaserver.own_types import add_nodes, method_items, object_item
 from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.server import UaServer, open_server
 from tests.opcua_client import patient_client
-from tests.uaserver.running import MACHINES, SETTINGS, Station, served
+from tests.uaserver.running import KINDS, MACHINES, SETTINGS, Station, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def open_and_leave(settings: OpcuaSettings, tasks: TaskGroup) -> None:
     station = Station()
     services = Services(station, station, station.intervene, station.release, station.switch_mode)
-    async with open_server(settings, "edge", MACHINES, services, tasks):
+    async with open_server(settings, "edge", MACHINES, services, tasks, kinds=KINDS):
         pass
 
 

@@ -32,6 +32,7 @@ from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
     DURATION,
     MANDATORY,
+    MILLISECOND,
     PLACEHOLDER,
     T,
     VariableSpec,
@@ -40,11 +41,13 @@ from edge.uaserver.own_types import (
     argument,
     base,
     instant,
+    member_rules,
     method_items,
     object_item,
     object_type,
     text,
     type_node,
+    unit_items,
     variable_item,
 )
 from edge.uaserver.parts import NewServer, ServerPart
@@ -75,6 +78,9 @@ def _duration(milliseconds: int | None) -> ua.Variant:
 
 
 FLOW_STATE = Enumeration("FlowState", "The state of a flow.", ("registered", "running", "stopped", "completed"))
+CYCLE_STATE = Enumeration(
+    "CycleState", "The state of a cycle of a flow.", ("none", "running", "completed", "failed", "terminated")
+)
 FLOW = (
     VariableSpec(
         "State", FLOW_STATE.data_type, "Whether it runs, and how it ended.", lambda f: FLOW_STATE.variant(f.state)
@@ -88,9 +94,9 @@ FLOW = (
     ),
     VariableSpec(
         "LastCycleState",
-        base(T.String),
-        "Its state: running, completed, failed or terminated.",
-        lambda f: text(f.cycle_state),
+        CYCLE_STATE.data_type,
+        "Its state; none before the first cycle.",
+        lambda f: CYCLE_STATE.variant(f.cycle_state or "none"),
     ),
     VariableSpec("LastCycleAt", base(T.DateTime), "When it was due.", lambda f: instant(f.cycle_at)),
     VariableSpec(
@@ -98,6 +104,7 @@ FLOW = (
         DURATION,
         "How long the last cycle took that has ended; 0 before the first.",
         lambda f: _duration(f.duration_ms),
+        unit=MILLISECOND,
     ),
     VariableSpec("NextCycle", base(T.DateTime), "When the next cycle is due.", lambda f: instant(f.next_at)),
     VariableSpec("CyclesCompleted", base(T.UInt64), "Cycles without a failed node.", lambda f: _count(f.completed)),
@@ -227,7 +234,8 @@ async def add_types(_core: GatewayParts, new: NewServer) -> None:
 
 def add_flow_types(iserver: InternalServer) -> None:
     """Add the types of flows."""
-    add_enumeration(iserver.aspace, FLOW_STATE)
+    for enumeration in (FLOW_STATE, CYCLE_STATE):
+        add_enumeration(iserver.aspace, enumeration)
     add_nodes(iserver, _types())
     add_modelling_rules(iserver, _rules())
 
@@ -257,7 +265,7 @@ def _types() -> Iterator[ua.AddNodesItem]:
 
 
 def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
-    yield from ((type_node("FlowType", item.name), MANDATORY) for item in FLOW)
+    yield from member_rules(FLOW_TYPE, FLOW)
     yield from ((node_id, MANDATORY) for node_id in _METHODS.values())
     yield _FOLDER_OF_TYPE, _OPTIONAL
     yield type_node("GatewayType", "Flows", "<Flow>"), PLACEHOLDER
@@ -274,5 +282,6 @@ def _items(flow_id: str) -> Iterator[ua.AddNodesItem]:
         asked = variable_item(_member(flow_id, element.name), place, element)
         asked.NodeAttributes.Value = ua.Variant()
         yield asked
+        yield from unit_items(asked.RequestedNewNodeId, element)
     yield from method_items(_member(flow_id, "Start"), place, _START, (), RETURN_STATUS)
     yield from method_items(_member(flow_id, "Stop"), place, _STOP, _STOP_ARGUMENTS, RETURN_STATUS)

@@ -10,7 +10,8 @@ FEATURE = Feature(
         "ijt": EquipmentKind(
             "edge.features.joining.settings:IjtSettings",
             "edge.features.joining.equipment:open_ijt",
-            "edge.equipment.opcua:ping",
+            number=2,
+            ping="edge.equipment.opcua:ping",
             members=(
                 *("evaluation", "process", "trace", "counters", "results", "result_id", "sequence_number"),
                 *("is_simulated", "created_at", "torque", "angle"),

@@ -11,6 +11,7 @@ FEATURE = Feature(
         "stacklight": EquipmentKind(
             "edge.features.lamps.settings:StackLightSettings",
             "edge.features.lamps.equipment:open_stacklight",
+            number=6,
             action_types="edge.features.lamps.action_types:action_types",
         ),
     },

@@ -15,7 +15,8 @@ FEATURE = Feature(
         "openprotocol": EquipmentKind(
             "edge.features.openprotocol.settings:OpenProtocolSettings",
             "edge.features.openprotocol.equipment:open_openprotocol_equipment",
-            "edge.features.openprotocol.equipment:ping",
+            number=3,
+            ping="edge.features.openprotocol.equipment:ping",
             members=(
                 *("evaluation", "torque", "angle", "torque_status", "angle_status", "violations", "identifier", "vin"),
                 *("parameter_set", "parameter_set_name", "job", "batch", "counts", "results", "result_id"),

@@ -27,6 +27,7 @@ FEATURE = Feature(
         "operator": EquipmentKind(
             "edge.features.prompts.settings:OperatorSettings",
             "edge.features.prompts.equipment:open_operator",
+            number=7,
             members=("confirmed", "choice"),
             action_types="edge.features.prompts.action_types:action_types",
         ),

@@ -15,6 +15,7 @@ FEATURE = Feature(
         "reader": EquipmentKind(
             "edge.features.readers.settings:ReaderSettings",
             "edge.features.readers.equipment:open_reader",
+            number=5,
             action_types="edge.features.readers.action_types:action_types",
         ),
     },

@@ -10,7 +10,8 @@ FEATURE = Feature(
         "vision": EquipmentKind(
             "edge.features.vision.settings:VisionSettings",
             "edge.features.vision.equipment:open_vision",
-            "edge.equipment.opcua:ping",
+            number=4,
+            ping="edge.equipment.opcua:ping",
             members=(
                 *("result_state", "result_id", "job_id", "meas_id", "part_id", "recipe_id", "is_simulated"),
                 *("created_at", "content"),

@@ -10,8 +10,9 @@ import pytest_asyncio
 from asyncua import Client, Node, ua
 from msgspec.structs import replace
 
+from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.flow_view import FlowView
-from edge.features.flows.opcua import FLOW, FLOW_STATE, MOST_FLOWS, FlowNodes, add_flow_types
+from edge.features.flows.opcua import CYCLE_STATE, FLOW, FLOW_STATE, MOST_FLOWS, FlowNodes, add_flow_types
 from edge.features.flows.state import FlowStatus
 from edge.foundation.errors import Refused
 from edge.model.user import Role
@@ -101,7 +102,7 @@ async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) 
         "State": FLOW_STATE.values.index("running"),
         "Reason": "",
         "LastCycle": 7,
-        "LastCycleState": "completed",
+        "LastCycleState": CYCLE_STATE.values.index("completed"),
         "LastCycleAt": datetime(2026, 1, 2, 3, 0, tzinfo=UTC),
         "LastCycleDuration": 250.0,
         "NextCycle": datetime(2026, 1, 2, 3, 1, tzinfo=UTC),
@@ -116,6 +117,23 @@ async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) 
         declared = await kind.get_child([space.name(spec.name, TYPES_URI)])
         made = await member(space, "press/report", spec.name)
         assert await made.read_data_type() == await declared.read_data_type() == spec.data_type
+
+
+async def test_cycle_states_are_those_of_the_engine(flows: FlowNodes, space: Space) -> None:
+    """Before the first cycle there was an empty text."""
+    assert CYCLE_STATE.values == ("none", *map(str, CycleStatus))
+    flows.show("idle", replace(VIEW, cycle_state=""))
+    assert await (await member(space, "idle", "LastCycleState")).read_value() == 0
+    flows.hide("idle")
+
+
+async def test_duration_of_a_cycle_has_its_unit(flows: FlowNodes, space: Space) -> None:
+    flows.show("timed", VIEW)
+    duration = await member(space, "timed", "LastCycleDuration")
+    assert (await duration.read_type_definition()).Identifier == ua.ObjectIds.AnalogUnitType
+    unit = await (await duration.get_child("0:EngineeringUnits")).read_value()
+    assert (unit.UnitId, unit.DisplayName.Text) == (int.from_bytes(b"C26"), "ms")
+    flows.hide("timed")
 
 
 async def test_flow_ids_that_contain_each_other_have_separate_nodes(flows: FlowNodes, space: Space) -> None:
