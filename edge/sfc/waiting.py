@@ -17,7 +17,7 @@ from edge.sfc.advance import advance
 from edge.sfc.intervention import HeldFailure, held_failures
 from edge.sfc.net import Net, NetTransition
 from edge.sfc.run import ActionState, Run
-from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors, kind_text
+from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors, Resolution, Resolve, kind_text
 from edge.sfc.view import RunView, left_failures
 
 START: Final = "start"
@@ -274,6 +274,15 @@ def possible_interventions(net: Net, run: Run, now: int) -> tuple[Intervene, ...
     # The engine itself decides, so that this list cannot differ from its decision.
     found = dict.fromkeys(_candidates(net, run))
     return tuple(intervene for intervene in found if isinstance(advance(net, run, intervene, now), Advanced))
+
+
+def possible_resolutions(net: Net, run: Run, now: int) -> tuple[Resolve, ...]:
+    """Return each decision about an unknown outcome that would change the run, without person and reason."""
+    if run.ended:
+        return ()
+    unknown = dict.fromkeys(key.action for key, item in run.associations.items() if item.state is ActionState.UNKNOWN)
+    found = (Resolve(action, resolution) for action in unknown for resolution in Resolution)
+    return tuple(resolve for resolve in found if isinstance(advance(net, run, resolve, now), Advanced))
 
 
 def _candidates(net: Net, run: Run) -> Iterator[Intervene]:

@@ -114,7 +114,7 @@ class RecipeLookup:
                     "its conditions ask for a mirror that this gateway has not: [mirror.{mirror}]", mirror=absent[0]
                 )
             )
-        parameters = _parameters(known.parameters, work_master.parameters, order.job_order_parameters)
+        parameters = merged_parameters(known.parameters, work_master.parameters, order.job_order_parameters)
         return FoundRecipe(known.net, parameters, known.guard, known.name)
 
     async def _load(self, scope: str, work_master_id: str) -> _KnownMaster | NoRecipe:
@@ -149,7 +149,7 @@ class RecipeLookup:
         return known_master
 
 
-def _parameters(*lists: tuple[Parameter, ...] | None) -> dict[str, Any]:
+def merged_parameters(*lists: tuple[Parameter, ...] | None) -> dict[str, Any]:
     """Merge parameters by id: those of a later list replace those of an earlier one."""
     return {parameter.id: _plain(parameter) for parameters in lists for parameter in parameters or ()}
 

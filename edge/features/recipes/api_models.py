@@ -10,7 +10,6 @@ from edge.features.recipes.changes import Change
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.recipe_tests import RecipeTest
 from edge.features.recipes.revisions import RevisionLine
-from edge.features.recipes.trial import TrialReplies
 from edge.features.recipes.workbench_requests import RecipeProblem
 from edge.model.instant import rfc3339
 
@@ -145,12 +144,6 @@ class ConditionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     condition: Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH)]
     step: Annotated[str, Meta(max_length=255)] = ""
-
-
-class TrialBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The decisions of a trial, in their order."""
-
-    replies: TrialReplies = ()
 
 
 class ReleaseResult(Struct, frozen=True, kw_only=True):

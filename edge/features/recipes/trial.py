@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from edge.app.features import simulation
+from edge.app.features import Simulate, result_members, simulation
 from edge.features.recipes.recipe_tests import MOST_CHANGES, endless
+from edge.features.recipes.trial_fields import TrialField, parameter_fields, result_fields
 from edge.foundation.errors import EdgeError, Refused
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.model.recipe import Action, Interaction, Recipe
+from edge.sfc.signal import kind_text
 
 _MOST_FRAMES: Final = 2000
 _MOST_REPLIES: Final = 500
@@ -41,6 +44,8 @@ class TrialQuestion(Struct, frozen=True, kw_only=True):
     at: float
     attempt: int = 1
     timeout_seconds: float = 0
+    fields: tuple[TrialField, ...] = ()
+    """What conditions ask for in the result or in the data of the event."""
 
 
 class TrialReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,13 +68,63 @@ class TrialReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     error: Annotated[str, Meta(max_length=1000)] = ""
 
 
-TrialReplies: TypeAlias = Annotated[tuple[TrialReply, ...], Meta(max_length=_MOST_REPLIES)]
+_RESOLVE: Final = "resolve "
+PersonAct: TypeAlias = Literal[
+    "retry", "skip", "force", "complete", "abort", "resolve done", "resolve failed", "resolve repeat"
+]
+
+
+class TrialIntervention(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person does in a job, `after` seconds after `at`: an intervention, a decision about an unknown outcome.
+
+    `abort` ends the job. It names an action, a step, or the step to leave and the `target` to enter.
+    """
+
+    kind: PersonAct
+    action: Annotated[str, Meta(max_length=255)] = ""
+    step: Annotated[str, Meta(max_length=255)] = ""
+    target: Annotated[str, Meta(max_length=255)] = ""
+    at: _Seconds = 0
+    after: Annotated[float, Meta(ge=0.001, le=1_000_000)] = 1
+
+    @property
+    def instant(self) -> float:
+        """When it happens, in whole milliseconds as the simulation counts."""
+        return round((self.at + self.after) * 1000) / 1000
+
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        subject: str | Text = " → ".join(name for name in (self.step, self.target) if name)
+        if self.action:
+            subject = Text.of("{action} of {step}", action=self.action, step=self.step) if self.step else self.action
+        kind = Text.of("abort") if self.kind == "abort" else kind_text(self.kind)
+        return join_texts(" ", [part for part in (kind, subject) if part != ""])
+
+    def entry(self) -> dict[str, Any]:
+        """Return it as an entry of the timeline of a script."""
+        names = {"action": self.action, "step": self.step, "target": self.target}
+        if self.kind == "abort":
+            return {"at": self.instant, "operator": "abort"}
+        if self.kind.startswith(_RESOLVE):
+            resolution = self.kind.removeprefix(_RESOLVE)
+            return {"at": self.instant, "resolve": {"action": self.action, "resolution": resolution}}
+        own = {name: value for name, value in names.items() if value}
+        return {"at": self.instant, "intervene": {"kind": self.kind, **own}}
+
+
+class TrialDecisions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The decisions of a trial, in their order, and the parameters of its job order."""
+
+    replies: Annotated[tuple[TrialReply, ...], Meta(max_length=_MOST_REPLIES)] = ()
+    interventions: Annotated[tuple[TrialIntervention, ...], Meta(max_length=_MOST_REPLIES)] = ()
+    parameters: dict[str, Any] = {}
 
 
 class TrialEvent(Struct, frozen=True, kw_only=True):
     """One event of a trial, `at` seconds after its start, and the steps that are active after it.
 
-    `kind` is `step`, `command`, `answer` or `event`.
+    `kind` is `step`, `command`, `answer`, `event` or `person`.
     """
 
     at: float
@@ -83,6 +138,8 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     With `truncated` there are only the newest of its many frames.
     `end` is `running` where the job waits, `waiting` says for what. `script` and `steps` make a test of the recipe.
+    `interventions` are what a person could do now, `planned` what persons do later than the open questions.
+    `parameters` are what conditions ask of the job order, `members` those of results that equipment knows.
     """
 
     frames: tuple[TrialEvent, ...]
@@ -95,27 +152,34 @@ class Trial(Struct, frozen=True, kw_only=True):
     script: Mapping[str, Any]
     steps: tuple[str, ...]
     truncated: bool
+    interventions: tuple[TrialIntervention, ...] = ()
+    planned: tuple[str, ...] = ()
+    parameters: tuple[TrialField, ...] = ()
+    members: tuple[str, ...] = ()
 
 
-def tried(recipe: Recipe, data: object, replies: Sequence[TrialReply], language: str) -> Trial:
+def tried(recipe: Recipe, data: object, decisions: TrialDecisions, language: str) -> Trial:
     """Return what happens in a recipe (also as decoded JSON) with some decisions. Raises Refused."""
     if (simulate := simulation()) is None:
         raise Refused("no_simulator", "this program cannot simulate recipes", "Install it with the simulator.")
-    script = _script(replies)
-    try:
-        trace = simulate(data, {"default": {"result": "none"}, **script, "most_changes": MOST_CHANGES})
-    except EdgeError as error:
-        raise Refused("invalid_script", error.text, "Undo the last answer.") from error
-    if trace["final"] == "rejected_at_load":
-        raise Refused("recipe", trace["error"], "Correct the draft first.")
-    open_questions = sorted(_open(recipe, trace, replies), key=lambda question: question.at)
-    until = open_questions[0].at if open_questions else float("inf")
-    questions = tuple(question for question in open_questions if question.at == until)
-    frames = list(_frames(trace, replies, until, language))
+    script = _script(decisions)
+    trace = _trace(simulate, data, script)
+    acts = _acts(trace, decisions.interventions)
+    unanswered = list(_open(recipe, trace, decisions.replies))
+    closed = [question for question in unanswered if _is_closed(question, trace, acts)]
+    questions = sorted((item for item in unanswered if item not in closed), key=lambda question: question.at)
+    until = questions[0].at if questions else float("inf")
+    # What a person could do at the open questions: without them the trace says it already.
+    now = _trace(simulate, data, {**script, "horizon": until}) if questions else trace
+    frames = list(_frames(trace, decisions.replies, acts, until, language))
     is_over = not questions
     return Trial(
         frames=tuple(frames[-_MOST_FRAMES:]),
-        questions=questions,
+        questions=tuple(
+            replace(question, fields=result_fields(recipe, question.action))
+            for question in questions
+            if question.at == until
+        ),
         end=trace["final"] if is_over else "",
         verdict=", ".join(dict.fromkeys(trace["verdict_by_job"].values())) if is_over else "",
         error=_error(trace, language) if is_over else "",
@@ -123,10 +187,79 @@ def tried(recipe: Recipe, data: object, replies: Sequence[TrialReply], language:
         waiting=tuple(f"{item['step']}: {text}" for item in trace["waiting"] for text in item["waits_for"])
         if is_over
         else (),
-        script=script,
+        script=_with_closed(script, closed),
         steps=tuple(item["step"] for item in trace["steps"] if item["active"] and item["t"] <= until),
         truncated=len(frames) > _MOST_FRAMES,
+        interventions=tuple(_possible(now)),
+        planned=tuple(act.text.in_language(language) for act, _ in acts if act.instant > until),
+        parameters=parameter_fields(recipe),
+        members=tuple(sorted(result_members())),
     )
+
+
+def _trace(simulate: Simulate, data: object, script: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the trace of a script in which nothing answers by itself. Raises Refused."""
+    try:
+        trace = simulate(data, {"default": {"result": "none"}, **script, "most_changes": MOST_CHANGES})
+    except EdgeError as error:
+        raise Refused("invalid_script", error.text, "Undo the last answer.") from error
+    if trace["final"] == "rejected_at_load":
+        raise Refused("recipe", trace["error"], "Correct the draft first.")
+    return trace
+
+
+def _possible(trace: Mapping[str, Any]) -> Iterator[TrialIntervention]:
+    """Yield what a person could do at the end of a trace; a job that has begun can always be aborted."""
+    at = trace["until"]
+    for item in trace["possible_interventions"]:
+        names = {name: item[name] for name in ("action", "step", "target")}
+        yield TrialIntervention(kind=item["kind"], at=at, **names)
+    if trace["final"] == "running":
+        yield TrialIntervention(kind="abort", at=at)
+
+
+_Act: TypeAlias = tuple[TrialIntervention, str]
+"""What a person did, and why it had no effect."""
+
+
+def _acts(trace: Mapping[str, Any], interventions: Sequence[TrialIntervention]) -> Sequence[_Act]:
+    """Return the acts of persons in their order, each with why it had no effect."""
+    ignored = {_key_of(item, item["t"]): item["ignored"] for item in trace["interventions"]}
+    acts = []
+    for act in interventions:
+        names = {"kind": act.kind, "action": act.action, "step": act.step, "target": act.target}
+        acts.append((act, ignored.get(_key_of(names, act.instant), "")))
+    return acts
+
+
+def _key_of(names: Mapping[str, Any], at: float) -> tuple[Any, ...]:
+    return at, names["kind"], names["action"], names["step"], names["target"]
+
+
+def _is_closed(question: TrialQuestion, trace: Mapping[str, Any], acts: Sequence[_Act]) -> bool:
+    """Return whether the act of a person has ended what a question asks for."""
+    return any(question.at < act.instant and _closes(act, question, trace) for act, ignored in acts if not ignored)
+
+
+def _closes(act: TrialIntervention, question: TrialQuestion, trace: Mapping[str, Any]) -> bool:
+    if act.kind == "skip" and act.action == question.action:
+        return not act.step or act.step == question.step or not question.step
+    if question.kind == "command":
+        return any(
+            command["phase"] == "stop"
+            and (command["t"], command["action"], command["attempt"])
+            == (act.instant, question.action, question.attempt)
+            for command in trace["commands"]
+        )
+    left = {item["step"] for item in trace["steps"] if item["t"] == act.instant and not item["active"]}
+    return act.kind == "abort" or (act.kind in {"complete", "force"} and question.step in {act.step, *left})
+
+
+def _with_closed(script: Mapping[str, Any], closed: Sequence[TrialQuestion]) -> Mapping[str, Any]:
+    """Return a script that also leaves the commands without an answer that persons have ended."""
+    commands = [question for question in closed if question.kind == "command"]
+    rules = [{"type_id": item.type_id, "nth": item.nth, "result": "none"} for item in commands]
+    return {**script, "equipment": [*script.get("equipment", ()), *rules]} if rules else script
 
 
 def _error(trace: Mapping[str, Any], language: str) -> str:
@@ -134,10 +267,10 @@ def _error(trace: Mapping[str, Any], language: str) -> str:
     return cut.in_language(language) if cut is not None else trace["error"] or ""
 
 
-def _script(replies: Sequence[TrialReply]) -> dict[str, Any]:
+def _script(decisions: TrialDecisions) -> dict[str, Any]:
     """Return the script that makes the decisions; what it leaves out is ok, as in each script."""
-    equipment, timeline = list[dict[str, Any]](), list[dict[str, Any]]()
-    for reply in replies:
+    equipment, timeline = list[dict[str, Any]](), [act.entry() for act in decisions.interventions]
+    for reply in decisions.replies:
         given = {"data": reply.data} if reply.data is not None else {}
         if reply.kind == "command":
             failed = {"error": reply.error} if reply.error and reply.result in {"failed", "unknown"} else {}
@@ -146,7 +279,9 @@ def _script(replies: Sequence[TrialReply]) -> dict[str, Any]:
             equipment.append(rule | given | failed)
         elif reply.result != "none":
             timeline.append({"at": reply.at + reply.after, "event": {"type_id": reply.type_id, **given}})
-    script = {"equipment": equipment, "timeline": sorted(timeline, key=lambda entry: entry["at"])}
+    jobs = [{"id": "J1", "at": 0, "parameters": decisions.parameters}] if decisions.parameters else []
+    timeline.sort(key=lambda entry: entry["at"])
+    script = {"jobs": jobs, "equipment": equipment, "timeline": timeline}
     return {name: entries for name, entries in script.items() if entries}
 
 
@@ -252,10 +387,10 @@ _Event: TypeAlias = tuple[float, int, str, Text, tuple[str, bool] | None]
 
 
 def _frames(
-    trace: Mapping[str, Any], replies: Sequence[TrialReply], until: float, language: str
+    trace: Mapping[str, Any], replies: Sequence[TrialReply], acts: Sequence[_Act], until: float, language: str
 ) -> Iterator[TrialEvent]:
     active: dict[str, None] = {}
-    for at, _, kind, text, change in sorted(_events(trace, replies), key=lambda event: event[:2]):
+    for at, _, kind, text, change in sorted(_events(trace, replies, acts), key=lambda event: event[:2]):
         if at > until:
             return
         if change is not None:
@@ -265,7 +400,7 @@ def _frames(
         yield TrialEvent(at=at, kind=kind, text=text.in_language(language), active=tuple(active))
 
 
-def _events(trace: Mapping[str, Any], replies: Sequence[TrialReply]) -> Iterator[_Event]:
+def _events(trace: Mapping[str, Any], replies: Sequence[TrialReply], acts: Sequence[_Act]) -> Iterator[_Event]:
     ends = trace["end"]
     rules = {(reply.type_id, reply.nth): reply for reply in replies if reply.kind == "command"}
     for nth, command in _commands(trace):
@@ -277,6 +412,11 @@ def _events(trace: Mapping[str, Any], replies: Sequence[TrialReply]) -> Iterator
     for reply in replies:
         if reply.kind == "event" and reply.result != "none":
             yield reply.at + reply.after, 0, "event", Text.of("event {type}", type=reply.type_id), None
+    for act, ignored in acts:
+        text = Text.of("a person: {act}", act=act.text)
+        if ignored:
+            text = Text.of("a person: {act}, without effect: {reason}", act=act.text, reason=ignored)
+        yield act.instant, 0, "person", text, None
     for item in trace["steps"]:
         text = Text.of("step {step} begins", step=item["step"])
         if not item["active"]:

@@ -1,21 +1,23 @@
 """The page on which a draft or a revision is tried by hand, and its operations: try, tests, replay."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from edge.access.web_audit import WebCaller
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PageData, PageServices, Render, Svg
-from edge.features.recipes.api_models import TrialBody
+from edge.features.recipes.desk import Desk
 from edge.features.recipes.past_decisions import DraftReplay
 from edge.features.recipes.past_jobs import MOST_REPLAYED
 from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.sources import RecipeSource, desk_of, of_draft, of_page, of_revision
-from edge.features.recipes.trial import Trial
+from edge.features.recipes.trial import PersonAct, Trial, TrialDecisions
 from edge.features.recipes.workbench_requests import DrawActive, DrawnChart, RecipeTestReport, TryText
 from edge.foundation.errors import Refused
+from edge.foundation.text import labels
 from edge.model.user import Role
+from edge.station.start import merged_parameters
 
 TRY: Final = "/recipe-try"
 _Find: TypeAlias = Callable[[PageServices, ApiCall], Awaitable[RecipeSource]]
@@ -26,7 +28,34 @@ async def _page(services: PageServices, caller: WebCaller, query: Mapping[str, s
     caller.require(Role.ENGINEER)
     source = await of_page(services, query)
     tests = await load_tests(services.store, source.work_master)
-    return "recipe-try.html", {"source": source, "tests": tests, "subjects": []}
+    label = labels(caller.language)
+    return "recipe-try.html", {
+        "source": source,
+        "tests": tests,
+        "acts": {kind: label[key] for kind, key in _ACTS.items()},
+        "parameters": await _parameters(desk_of(services), source),
+        "subjects": [],
+    }
+
+
+async def _parameters(desk: Desk, source: RecipeSource) -> Mapping[str, Any]:
+    """Return the parameters of the Work Master: a job has them where its order names no others."""
+    revision = source.revision
+    master = revision.work_master if revision else await desk.work_master(source.scope, source.work_master)
+    return merged_parameters(master.parameters) if master else {}
+
+
+_ACTS: Final[Mapping[PersonAct, str]] = {
+    "retry": "intervene.retry",
+    "skip": "intervene.skip",
+    "force": "intervene.force",
+    "complete": "intervene.complete",
+    "abort": "abort",
+    "resolve done": "recipe.resolve_done",
+    "resolve failed": "recipe.resolve_failed",
+    "resolve repeat": "recipe.resolve_repeat",
+}
+"""The labels of what a person does, by their keys."""
 
 
 TRIAL_PAGES: Final[Mapping[str, Render]] = {TRY: _page}
@@ -35,8 +64,8 @@ TRIAL_PAGES: Final[Mapping[str, Render]] = {TRY: _page}
 
 def _try(find: _Find) -> Execute:
     async def execute(services: PageServices, call: ApiCall) -> Trial:
-        source, body = await find(services, call), call.body
-        return await desk_of(services).ask(TryText(source.text, body.replies, call.caller.language), Trial)
+        source = await find(services, call)
+        return await desk_of(services).ask(TryText(source.text, call.body, call.caller.language), Trial)
 
     return execute
 
@@ -80,7 +109,7 @@ def _operations(at: str, what: str, find: _Find) -> tuple[ApiOperation, ...]:
             Role.ENGINEER,
             Trial,
             _try(find),
-            TrialBody,
+            TrialDecisions,
             changes=False,
         ),
         ApiOperation(

@@ -286,8 +286,8 @@ def answer(request: Request) -> Struct:
         case ExportText(text=text, name=name, created=created):
             written = export_plcopen(_net_of(text), read_json_text(text.encode()), name, created)
             return RecipeFile(written.decode())
-        case TryText(text=text, replies=replies, language=language):
-            return tried(_recipe_of(text), read_json_text(text.encode()), replies, language)
+        case TryText(text=text, decisions=decisions, language=language):
+            return tried(_recipe_of(text), read_json_text(text.encode()), decisions, language)
         case DrawActive(text=text, active=active):
             return DrawnChart(draft_svg(_recipe_of(text), (), active))
         case DrawComparison(old=old, new=new, language=language):

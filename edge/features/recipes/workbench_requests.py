@@ -11,7 +11,7 @@ from edge.features.recipes.changes import Change
 from edge.features.recipes.difference import RecipeDifference
 from edge.features.recipes.public_finding import PublicFinding
 from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult
-from edge.features.recipes.trial import TrialReply
+from edge.features.recipes.trial import TrialDecisions
 from edge.foundation.text import ENGLISH, Text
 from edge.model.recipe import Action
 from edge.store.archive_backlog import JobDocuments
@@ -135,7 +135,7 @@ class TryText(Struct, frozen=True, tag="try"):
     """Try a text in virtual time with some decisions."""
 
     text: str
-    replies: tuple[TrialReply, ...]
+    decisions: TrialDecisions
     language: str = ENGLISH
 
 

@@ -33,14 +33,14 @@ from edge.foundation.instant import Clock, now_ms
 from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionState
-from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
+from edge.model.isa95 import IdCall, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import RunAccess
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
-from edge.sfc.signal import MirrorCopy, Phase, Tick
+from edge.sfc.signal import Ignored, Intervene, MirrorCopy, Phase, Resolve, Tick
 from edge.sfc.verdict import verdict_of
 from edge.station.answers import Answers
 from edge.station.decision import LoadedJob
@@ -89,7 +89,7 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
         verdicts = {
             name: verdict_of(loaded.net, loaded.stored.run, clock()) for name, loaded in simulation.loaded.items()
         }
-        return simulation.recorder.trace(simulation.runs, verdicts)
+        return simulation.recorder.trace(simulation.runs, verdicts, clock())
 
 
 class _Engine(Struct, frozen=True):
@@ -179,11 +179,13 @@ class LiveSimulation(Struct):
         self.recorder.warnings += net.warnings
         await self._teach(self.recipe)
         for job in self.script.jobs:
-            order = JobOrder(job_order_id=job.id, work_master_id=(WorkMaster(id=_MASTER),))
+            given = tuple(_parameter(name, value) for name, value in job.parameters.items())
+            masters = (WorkMaster(id=_MASTER),)
+            order = JobOrder(job_order_id=job.id, work_master_id=masters, job_order_parameters=given)
             answer = await self._call(engine, Cause.STORE, OrderCall(job_order=order))
             if answer.status is not ReturnStatus.NO_ERROR:
                 raise ScriptError(Text.of("job {job!r} cannot be stored: {reasons}", job=job.id, reasons=answer.reason))
-            self.runs[job.id] = new_run(job.id, _SCOPE, "", {})
+            self.runs[job.id] = new_run(job.id, _SCOPE, "", job.parameters)
         zero = self.recorder.zero = self.clock()
         for job in self.script.jobs:
             self.queue.push(zero + milliseconds(job.starts_at), EventRank.START, job)
@@ -263,9 +265,9 @@ class LiveSimulation(Struct):
         elif entry.operator is not None:
             for job_id in [entry.job] if entry.job is not None else list(self.runs):
                 await self._operate(engine, _CAUSES[entry.operator], job_id)
-        elif entry.intervene is not None:
+        elif entry.decision is not None:
             for job_id in [entry.job] if entry.job in self.runs else list(self.runs):
-                await engine.runs.signal(job_id, entry.intervene.signal())
+                await self._decide(engine, job_id, entry.decision.signal())
         elif isinstance(net := compile_recipe(entry.recipe), RejectedRecipe):
             self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
@@ -274,6 +276,11 @@ class LiveSimulation(Struct):
     async def _tick(self, engine: _Engine) -> None:
         for job_id in self.runs:
             await engine.runs.signal(job_id, Tick())
+
+    async def _decide(self, engine: _Engine, job_id: str, decision: Intervene | Resolve) -> None:
+        now = self.clock()
+        result = await engine.runs.signal(job_id, decision)
+        self.recorder.decided(now, job_id, decision, result if isinstance(result, Ignored) else None)
 
     async def _event(self, engine: _Engine, event: ScriptEvent) -> None:
         event_id = event.id if event.id is not None else f"unnamed {next(self.numbers)}"
@@ -338,6 +345,12 @@ class LiveSimulation(Struct):
     async def stop(self, command: Command) -> None:
         """Receive a stop as the equipment."""
         await self.send(command)
+
+
+def _parameter(name: str, value: object) -> Parameter:
+    if isinstance(value, dict):
+        return Parameter(id=name, subparameters=tuple(_parameter(key, item) for key, item in value.items()))
+    return Parameter(id=name, value=value)
 
 
 def _constant(value: object) -> Callable[[RunAccess], object]:

@@ -14,7 +14,7 @@ import msgspec
 from edge.foundation.errors import EdgeError
 from edge.foundation.text import Text
 from edge.model.recipe import MAX_SECONDS, Intervention
-from edge.sfc.signal import Intervene, MirrorCopy
+from edge.sfc.signal import Intervene, MirrorCopy, Resolution, Resolve
 
 _T = TypeVar("_T")
 
@@ -118,8 +118,20 @@ class ScriptIntervention(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         return Intervene(self.kind, self.action, self.step, self.target, self.data, "simulated", "operator")
 
 
+class ScriptResolution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The decision of a person about an unknown outcome, in the job of the entry, else in all."""
+
+    action: str
+    resolution: Resolution
+    data: Any = None
+
+    def signal(self) -> Resolve:
+        """Return the decision as a signal."""
+        return Resolve(self.action, self.resolution, self.data, "simulated", "operator")
+
+
 class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One entry of the timeline: exactly one of event, set, mirror, operator, intervene and system."""
+    """One entry of the timeline: exactly one of event, set, mirror, operator, intervene, resolve and system."""
 
     at: Seconds
     event: ScriptEvent | None = None
@@ -127,6 +139,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     mirror: dict[str, tuple[str, ...] | None] | None = None
     operator: Literal["pause", "resume", "abort"] | None = None
     intervene: ScriptIntervention | None = None
+    resolve: ScriptResolution | None = None
     system: Literal["restart", "replace_recipe"] | None = None
     recipe: Any = None
     job: str | None = None
@@ -136,13 +149,19 @@ class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         """Return whether it changes what names in conditions mean; such entries come first at an instant."""
         return self.set is not None or self.mirror is not None
 
+    @property
+    def decision(self) -> ScriptIntervention | ScriptResolution | None:
+        """Return what a person decides in a job."""
+        return self.intervene if self.intervene is not None else self.resolve
+
 
 class ScriptJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A job and its start; `start` is an alias of `at`."""
+    """A job, its start and the parameters of its order; `start` is an alias of `at`."""
 
     id: str
     at: Seconds | None = None
     start: Seconds | None = None
+    parameters: dict[str, Any] = {}
 
     @property
     def starts_at(self) -> Seconds:
@@ -188,9 +207,10 @@ def parse_script(data: object) -> Script:
 def _problems(script: Script) -> list[str]:
     found = []
     for number, entry in enumerate(script.timeline):
-        kinds = [entry.event, entry.set, entry.mirror, entry.operator, entry.intervene, entry.system]
+        decisions = [entry.operator, entry.intervene, entry.resolve]
+        kinds = [entry.event, entry.set, entry.mirror, *decisions, entry.system]
         if sum(kind is not None for kind in kinds) != 1:
-            words = "event, set, mirror, operator, intervene, system"
+            words = "event, set, mirror, operator, intervene, resolve, system"
             found.append(f"timeline[{number}]: exactly one of {words} is needed")
         if (entry.system == "replace_recipe") != (entry.recipe is not None):
             found.append(f"timeline[{number}]: a recipe belongs to system 'replace_recipe'")

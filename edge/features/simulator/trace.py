@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Struct
 
@@ -12,8 +12,16 @@ from edge.sfc.compiler import RejectedRecipe
 from edge.sfc.intervention import HeldFailure
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run
-from edge.sfc.signal import Mirrors, Phase, StepChange
-from edge.sfc.waiting import ActionWaits, PersonWaits, TransitionWaits, Waiting, explain_waiting
+from edge.sfc.signal import Ignored, Intervene, Mirrors, Phase, Resolve, StepChange
+from edge.sfc.waiting import (
+    ActionWaits,
+    PersonWaits,
+    TransitionWaits,
+    Waiting,
+    explain_waiting,
+    possible_interventions,
+    possible_resolutions,
+)
 
 
 class Trace(Struct, frozen=True):
@@ -30,6 +38,12 @@ class Trace(Struct, frozen=True):
     """What the active steps of jobs wait for that have not ended."""
     verdict_by_job: Mapping[str, str] = {}
     """The verdict of each job that has ended; empty where nothing says it."""
+    interventions: list[dict[str, Any]] = []
+    """The decisions of persons; `ignored` says why one had no effect."""
+    possible_interventions: list[dict[str, Any]] = []
+    """What a person could do in the jobs that have not ended."""
+    until: float = 0
+    """The instant of the last event."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object that `--json` prints."""
@@ -43,6 +57,9 @@ class Trace(Struct, frozen=True):
             "end": self.end,
             "waiting": self.waiting,
             "verdict_by_job": self.verdict_by_job,
+            "interventions": self.interventions,
+            "possible_interventions": self.possible_interventions,
+            "until": self.until,
         }
 
 
@@ -55,6 +72,8 @@ class TraceRecorder:
         self.steps: list[dict[str, Any]] = []
         self.warnings: list[str] = []
         self.waiting: list[dict[str, Any]] = []
+        self.interventions: list[dict[str, Any]] = []
+        self.possible: list[dict[str, Any]] = []
         self._received: dict[str, int] = {}
 
     def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
@@ -72,7 +91,12 @@ class TraceRecorder:
             for change in changes
         ]
 
-    def trace(self, runs: Mapping[str, Run], verdicts: Mapping[str, str]) -> Trace:
+    def decided(self, now: int, job: str, decision: Intervene | Resolve, ignored: Ignored | None) -> None:
+        """Record the decision of a person, and why it had no effect."""
+        entry = {"t": (now - self.zero) / 1000, "job": job, **_decision(decision)}
+        self.interventions.append(entry | {"ignored": str(ignored.reason) if ignored else ""})
+
+    def trace(self, runs: Mapping[str, Run], verdicts: Mapping[str, str], now: int) -> Trace:
         """Return the trace, with the final state and the verdict of each run."""
         finals = {name: run.outcome.value for name, run in runs.items()}
         # The worst end of the jobs is the end of the simulation.
@@ -92,12 +116,17 @@ class TraceRecorder:
             end=(max(ends) - self.zero) / 1000 if len(ends) == len(runs) else None,
             waiting=self.waiting,
             verdict_by_job=verdicts,
+            interventions=self.interventions,
+            possible_interventions=self.possible,
+            until=(now - self.zero) / 1000,
         )
 
     def waits(self, job: str, net: Net, run: Run, now: int, mirrors: Mirrors) -> None:
-        """Record what each active step of a job waits for that has not ended."""
+        """Record what each active step of a job waits for that has not ended, and what a person could do."""
         if run.ended:
             return
+        self.possible += [{"job": job, **_decision(item)} for item in possible_interventions(net, run, now)]
+        self.possible += [{"job": job, **_decision(item)} for item in possible_resolutions(net, run, now)]
         by_step: dict[str, list[str]] = {
             name: [] for name in sorted(run.active, key=lambda name: net.steps[name].index)
         }
@@ -105,6 +134,17 @@ class TraceRecorder:
             for step in _steps_of(item):
                 by_step.setdefault(step, []).append(str(item))
         self.waiting += [{"job": job, "step": step, "waits_for": texts} for step, texts in by_step.items()]
+
+
+def _decision(decision: Intervene | Resolve) -> dict[str, str]:
+    match decision:
+        case Intervene():
+            names = {"action": decision.action, "step": decision.step, "target": decision.target}
+            return {"kind": decision.kind.value, **names}
+        case Resolve():
+            return {"kind": decision.kind, "action": decision.action, "step": "", "target": ""}
+        case _:
+            assert_never(decision)
 
 
 def _steps_of(item: Waiting) -> Sequence[str]:

@@ -41,9 +41,12 @@ from edge.sfc.signal import (
     CommandRequest,
     Event,
     Granted,
+    Ignored,
+    Intervene,
     MirrorCopy,
     Pause,
     Phase,
+    Resolve,
     Resume,
     Signal,
     Start,
@@ -90,7 +93,7 @@ def simulate(recipe: object, script: Script) -> Trace:
     for name, job in jobs.items():
         recorder.waits(name, job.net, job.run, simulation.clock, simulation.mirrors)
     verdicts = {name: verdict_of(job.net, job.run, simulation.clock) for name, job in jobs.items()}
-    return recorder.trace({name: job.run for name, job in jobs.items()}, verdicts)
+    return recorder.trace({name: job.run for name, job in jobs.items()}, verdicts, simulation.clock)
 
 
 def simulate_script(recipe: object, script: object) -> dict[str, Any]:
@@ -127,7 +130,7 @@ class VirtualSimulation(Struct):
         self.master = net
         self.recorder.warnings += net.warnings
         for job in self.script.jobs:
-            self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", {}))
+            self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", job.parameters))
             self.queue.push(milliseconds(job.starts_at), EventRank.START, self._starter(job.id))
         for entry in self.script.timeline:
             rank = EventRank.SET if entry.sets_names else EventRank.TIMELINE
@@ -174,9 +177,9 @@ class VirtualSimulation(Struct):
                 self._tick(now)
             elif entry.operator is not None:
                 self._operate(entry.operator, entry.job, now)
-            elif entry.intervene is not None:
+            elif entry.decision is not None:
                 for name in [entry.job] if entry.job in self.jobs else list(self.jobs):
-                    self._signal(name, entry.intervene.signal(), now)
+                    self._decide(name, entry.decision.signal(), now)
             elif entry.system == "restart":
                 for job in self.jobs.values():
                     self._restart(job)
@@ -209,6 +212,10 @@ class VirtualSimulation(Struct):
             if name in self.jobs:
                 self._signal(name, signals[word], now)
 
+    def _decide(self, job_id: str, decision: Intervene | Resolve, now: int) -> None:
+        ignored = self._signal(job_id, decision, now)
+        self.recorder.decided(now, job_id, decision, ignored)
+
     def _event(self, event: ScriptEvent, now: int) -> None:
         """Deliver an event to its named job, else to the longest-waiting job; drop it without one or when repeated."""
         if event.id is not None and event.id in self.seen:
@@ -233,11 +240,11 @@ class VirtualSimulation(Struct):
         for name in self.jobs:
             self._signal(name, Tick(), now)
 
-    def _signal(self, job_id: str, signal: Signal, now: int) -> None:
+    def _signal(self, job_id: str, signal: Signal, now: int) -> Ignored | None:
         job = self.jobs[job_id]
         advanced = advance(job.net, job.run, signal, now, self.mirrors)
         if not isinstance(advanced, Advanced):
-            return
+            return advanced
         change = lock_change(job.run.locks, advanced.run.locks)
         job.run = advanced.run
         self.recorder.changes(job_id, advanced.steps)
@@ -245,6 +252,7 @@ class VirtualSimulation(Struct):
             self._receive(job_id, request, now)
         for woken in self.locks.change(job_id, change, now):
             self._continue(woken, now)
+        return None
 
     def _continue(self, job_id: str, now: int) -> None:
         """Acquire the next locks of a job that waits, and continue it once it holds all."""

@@ -132,13 +132,10 @@ async def test_recipe_is_tried_by_touch_and_the_trial_becomes_a_test(
     await screen.tap("#undo")
     await screen.until(QUESTION.format("ok"))
     await screen.tap("#questions details summary")
-    await screen.tap("#questions input[name=data]")
-    await screen.type('{"torque": ')
-    await screen.tap("#questions [data-result=ok]")
-    await screen.until("!document.getElementById('notice').hidden")
-    await screen.run("document.querySelector('#questions input[name=data]').value = ''")
-    await screen.tap("#questions input[name=data]")
-    await screen.type('{"torque": 85}')
+    await screen.tap("#questions input[name=member]")
+    await screen.type("torque")
+    await screen.tap("#questions input[name=value]")
+    await screen.type("85")
     await screen.tap("#questions [data-result=ok]")
     await screen.until("!document.getElementById('over').hidden")
     await screen.tap("#earlier")
@@ -154,6 +151,54 @@ async def test_recipe_is_tried_by_touch_and_the_trial_becomes_a_test(
     draft, _ = await desk.edit(draft.id, draft.current, RemoveAction(0), ANNA)
     await screen.go(f"{browser.origin}/recipe-release?draft={draft.id}")
     assert await screen.run("document.querySelector('form[data-form]') === null")
+    assert screen.faults == []
+
+
+CHECKED = recipe(
+    "Check Tighten Done Reject",
+    [
+        transition("Check", "Tighten", "actions.check.result.ok and job.parameters.torque > 80"),
+        transition("Check", "Reject", "not actions.check.result.ok", priority=1),
+        transition("Tighten", "Done"),
+    ],
+    [
+        action("check", "Check", type_id="check.v1", interaction="pull_event", timeout_seconds=0),
+        action("tighten", "Tighten", type_id=TIGHTEN, interventions=["retry", "skip"]),
+    ],
+)
+
+
+async def test_bad_event_parameters_and_interventions_are_tried_without_json(
+    browser: Browser, screen: Chromium, desk: Desk
+) -> None:
+    await release_recipe(desk, SCOPE, "WM", CHECKED, "first", ANNA, SettingSource.PAGE)
+    await screen.go(f"{browser.origin}/recipe-try?scope={SCOPE}&id=WM")
+    await screen.until(QUESTION.format("ok"))
+    await screen.run("document.querySelector('#questions [data-value=ok]').value = 'false'")
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("document.getElementById('now-title').innerText.includes('Reject')")
+    await screen.tap("#order summary")
+    await screen.tap("#order [data-value=torque]")
+    await screen.type("85")
+    await screen.press("Enter")
+    await screen.until("document.getElementById('now-title').innerText.includes('Check')")
+    await screen.run("document.querySelector('#questions [data-value=ok]').value = 'true'")
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("document.getElementById('now-title').innerText.includes('Tighten')")
+    await screen.tap("#questions [data-result=failed]")
+    await screen.until("document.querySelector('#questions .person').open")
+    await screen.tap("#questions [data-act=retry]")
+    await screen.until(QUESTION.format("ok"))
+    assert "attempt 2" in await screen.run("document.getElementById('questions').innerText.toLowerCase()")
+    await screen.tap("#questions .person summary")
+    await screen.tap("#questions [data-act=skip]")
+    await screen.until("!document.getElementById('over').hidden")
+    assert "Done" in await screen.run("document.getElementById('expects').textContent")
+    await screen.tap("#keep summary")
+    await screen.tap("#keep input[name=id]")
+    await screen.type("skipped bolt")
+    await screen.press("Enter")
+    await screen.until("document.querySelector('#tests .yes')")
     assert screen.faults == []
 
 

@@ -13,7 +13,7 @@ from edge.features.recipes.examination import ExaminedRecipe
 from edge.features.recipes.examiner import examine
 from edge.features.recipes.revisions import recipe_hash
 from edge.features.recipes.service import RecipeWatch, ask_apart, examine_work_masters
-from edge.features.recipes.trial import Trial
+from edge.features.recipes.trial import Trial, TrialDecisions
 from edge.features.recipes.workbench import ask_here
 from edge.features.recipes.workbench_requests import (
     CheckText,
@@ -138,7 +138,7 @@ async def test_gateway_asks_the_workbench_in_another_process() -> None:
 @pytest.mark.parametrize(
     ("request_", "answer"),
     [
-        (TryText(TEXT, ()), Trial),
+        (TryText(TEXT, TrialDecisions()), Trial),
         (RunTests(TEXT, ()), RecipeTestReport),
         (DrawComparison(TEXT, TEXT), DrawnChart),
     ],

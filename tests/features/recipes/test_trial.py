@@ -8,7 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from edge.features.recipes.recipe_tests import RecipeTest, run_test
-from edge.features.recipes.trial import Trial, TrialQuestion, TrialReply, tried
+from edge.features.recipes.trial import (
+    Trial,
+    TrialDecisions,
+    TrialIntervention,
+    TrialQuestion,
+    TrialReply,
+    tried,
+)
+from edge.features.recipes.trial_fields import TrialField
 from edge.foundation.errors import Refused
 from edge.model.recipe import parse_recipe
 from tests.features.recipes.test_recipe_tests import LOOP
@@ -31,11 +39,19 @@ RETRY = recipe(
 )
 
 
-def trial(data: dict[str, Any], replies: Sequence[TrialReply] = (), language: str = "en") -> Trial:
+def trial(
+    data: dict[str, Any],
+    replies: Sequence[TrialReply] = (),
+    language: str = "en",
+    *,
+    acts: Sequence[TrialIntervention] = (),
+    parameters: dict[str, Any] | None = None,
+) -> Trial:
     parsed, faults = parse_recipe(data)
     assert parsed is not None
     assert not faults
-    return tried(parsed, data, replies, language)
+    decisions = TrialDecisions(replies=tuple(replies), interventions=tuple(acts), parameters=parameters or {})
+    return tried(parsed, data, decisions, language)
 
 
 def answered(question: TrialQuestion, result: str, **members: Any) -> TrialReply:
@@ -188,3 +204,102 @@ def test_recipe_that_cannot_run_and_wrong_decisions_are_refused() -> None:
     question = trial(RETRY).questions[0]
     with pytest.raises(Refused, match="times must be seconds"):
         trial(RETRY, [replace(answered(question, "ok"), after=-1)])
+
+
+HELD = recipe(
+    "Tighten Check Done",
+    [transition("Tighten", "Check"), transition("Check", "Done", "ok and job.parameters.kind == 'X1'")],
+    [
+        action("tighten", "Tighten", type_id="tighten.v1", interventions=["retry", "skip"]),
+        action("check", "Check", type_id="check.v1", interaction="pull_event", timeout_seconds=0),
+    ],
+)
+HELD["steps"][1]["interventions"] = ["complete", "force"]
+
+
+def act(state: Trial, kind: str, after: float = 1) -> TrialIntervention:
+    """Return what a person could do, as the trial offers it."""
+    (found,) = [item for item in state.interventions if item.kind == kind]
+    return replace(found, after=after)
+
+
+def test_person_retries_a_held_failure_in_a_trial() -> None:
+    state, replies = play(HELD, ("failed", {}))
+    assert (state.questions, state.end) == ((), "running")
+    assert [(item.kind, item.action, item.at) for item in state.interventions] == [
+        ("retry", "tighten", 1),
+        ("skip", "tighten", 1),
+        ("abort", "", 1),
+    ]
+    again = act(state, "retry", after=2)
+    state = trial(HELD, replies, acts=[again])
+    assert [(item.action, item.attempt, item.at) for item in state.questions] == [("tighten", 2, 3)]
+    assert "a person: retry tighten of Tighten" in [frame.text for frame in state.frames]
+
+
+def test_skip_of_an_open_command_answers_its_question() -> None:
+    state = trial(HELD)
+    skip = act(state, "skip")
+    state = trial(HELD, acts=[skip])
+    assert [(item.kind, item.action, item.at) for item in state.questions] == [("event", "check", 1)]
+    complete = act(state, "complete")
+    state = trial(HELD, acts=[skip, complete], parameters={"kind": "X1", "ok": True})
+    assert (state.questions, state.end, state.steps[-1]) == ((), "completed", "Done")
+    script = {"equipment": [{"type_id": "tighten.v1", "nth": 1, "result": "none"}]}
+    assert state.script["equipment"] == script["equipment"]
+    test = RecipeTest(id="t", work_master="WM", script=dict(state.script), end="completed", steps=state.steps)
+    assert run_test(test, HELD, "en").reasons == ()
+
+
+def test_force_and_abort_end_what_was_asked() -> None:
+    state, replies = play(HELD, ("ok", {}))
+    assert {item.kind for item in state.interventions} == {"complete", "force", "abort"}
+    forced = trial(HELD, replies, acts=[act(state, "force")])
+    assert (forced.questions, forced.end, forced.steps[-1]) == ((), "completed", "Done")
+    aborted = trial(HELD, replies, acts=[act(state, "abort")])
+    assert (aborted.questions, aborted.end, aborted.seconds) == ((), "aborted", 2)
+
+
+def test_act_of_a_person_without_effect_has_its_reason() -> None:
+    state = trial(HELD)
+    skip = act(state, "skip", after=5)
+    state = trial(HELD, [answered(state.questions[0], "ok", after=1)], acts=[skip])
+    assert state.planned == ("skip tighten of Tighten",)
+    state = trial(
+        HELD,
+        [answered(trial(HELD).questions[0], "ok"), answered(state.questions[0], "none")],
+        acts=[skip],
+    )
+    texts = [frame.text for frame in state.frames if frame.kind == "person"]
+    assert len(texts) == 1
+    assert texts[0].startswith("a person: skip tighten of Tighten, without effect: ")
+
+
+def test_person_decides_about_an_unknown_outcome_in_a_trial() -> None:
+    state, replies = play(HELD, ("unknown", {}))
+    kinds = [item.kind for item in state.interventions]
+    assert kinds == ["retry", "skip", "resolve done", "resolve failed", "resolve repeat", "abort"]
+    state = trial(HELD, replies, acts=[act(state, "resolve done")])
+    assert [item.kind for item in state.questions] == ["event"]
+
+
+def test_order_parameters_of_a_trial_become_those_of_its_test() -> None:
+    state, replies = play(HELD, ("ok", {}), ("ok", {"data": {"ok": True}}))
+    assert state.end == "running"
+    state = trial(HELD, replies, parameters={"kind": "X1"})
+    assert (state.end, state.steps[-1]) == ("completed", "Done")
+    assert state.script["jobs"] == [{"id": "J1", "at": 0, "parameters": {"kind": "X1"}}]
+    test = RecipeTest(id="t", work_master="WM", script=dict(state.script), end="completed", steps=state.steps)
+    assert run_test(test, HELD, "en").reasons == ()
+
+
+def test_trial_names_the_values_that_conditions_ask_for() -> None:
+    state, _ = play(HELD, ("ok", {}))
+    assert state.parameters == (
+        TrialField(name="kind", kind="text", values=("X1",)),
+        TrialField(name="ok", kind="flag"),
+    )
+    assert state.questions[0].fields == (TrialField(name="ok", kind="flag"),)
+    (question,) = trial(RETRY, play(RETRY, ("ok", {}))[1]).questions
+    assert question.fields == (TrialField(name="ok", kind="flag"),)
+    assert "torque" in state.members

@@ -64,6 +64,10 @@ def differences(script: Script, virtual: Json, live: Json, tolerance: float) -> 
     for key in ("final", "final_by_job", "error", "warnings"):
         if virtual[key] != live[key]:
             yield f"{key}: {virtual[key]} is {live[key]}"
+    for key in ("interventions", "possible_interventions"):
+        wanted, seen = ([item | {"t": 0} for item in trace[key]] for trace in (virtual, live))
+        if wanted != seen:
+            yield f"{key}: {wanted} is {seen}"
     for job in virtual["final_by_job"]:
         for kind in ("commands", "steps"):
             wanted = [value for value in virtual[kind] if value["job"] == job]

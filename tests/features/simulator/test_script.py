@@ -68,7 +68,7 @@ def test_set_values_are_booleans_numbers_or_strings() -> None:
         ({"equipment": [{"result": "ok"}]}, "type_id"),
         ({"equipment": [{"type_id": TYPE, "times": -1}]}, "equipment[0]: 'times' must be between 0 and 1000"),
         ({"timeline": [{"event": {"type_id": TYPE}}]}, "at"),
-        ({"timeline": [{"at": 1}]}, "timeline[0]: exactly one of event, set, mirror, operator, intervene, system"),
+        ({"timeline": [{"at": 1}]}, "timeline[0]: exactly one of event, set, mirror, operator, intervene, resolve"),
         ({"timeline": [{"at": 1, "operator": "pause", "system": "restart"}]}, "timeline[0]: exactly one"),
         ({"timeline": [{"at": 1, "operator": "dance"}]}, "dance"),
         ({"timeline": [{"at": 1, "set": {"a": None}}]}, "$.timeline[0].set"),

@@ -18,6 +18,7 @@ def test_trace_times_start_at_zero_and_stops_do_not_count_as_commands() -> None:
 def test_worst_end_of_several_jobs_is_reported_with_each_error() -> None:
     run = replace(new_run("J1", "s", "r", {}), outcome=Outcome.COMPLETED, ended_at=3000)
     failed = replace(run, outcome=Outcome.FAILED, error="no air", ended_at=5000)
-    trace = TraceRecorder(zero=1000).trace({"J1": run, "J2": failed}, {})
+    trace = TraceRecorder(zero=1000).trace({"J1": run, "J2": failed}, {}, 6000)
     assert (trace.final, trace.error, trace.end) == ("failed", "J2: no air", 4.0)
-    assert TraceRecorder().trace({"J1": run, "J2": replace(failed, ended_at=None)}, {}).end is None
+    assert trace.until == 5.0
+    assert TraceRecorder().trace({"J1": run, "J2": replace(failed, ended_at=None)}, {}, 6000).end is None

@@ -31,6 +31,9 @@ def test_trace_has_equipment_commands_and_step_changes() -> None:
         "end": 0.2,
         "waiting": [],
         "verdict_by_job": {"J1": "ok"},
+        "interventions": [],
+        "possible_interventions": [],
+        "until": 0.2,
     }
 
 
@@ -138,3 +141,45 @@ def test_script_answers_that_the_outcome_is_unknown() -> None:
     waiting = simulate(waiting_recipe("always"), script)
     assert waiting.final == "running"
     assert any("power lost" in text for text in waiting.waiting[0]["waits_for"])
+
+
+def test_parameters_of_the_order_reach_conditions() -> None:
+    data = recipe("A B C", [transition("A", "B", "job.parameters.kind == 'X1' and torque > 5"), transition("A", "C")])
+    jobs = [{"id": "J1", "parameters": {"kind": "X1", "torque": 8}}, {"id": "J2", "at": 1}]
+    trace = simulate(data, script(jobs=jobs))
+    entered = [(step["job"], step["step"]) for step in trace.steps if step["active"]]
+    assert entered == [("J1", "A"), ("J1", "B"), ("J2", "A"), ("J2", "C")]
+
+
+HELD = recipe(
+    "A B",
+    [transition("A", "B", "always")],
+    [COMMAND | {"interventions": ["retry", "skip"]}],
+)
+
+
+def test_job_that_waits_for_a_person_lists_the_possible_interventions() -> None:
+    trace = simulate(HELD, script(default={"result": "failed"}))
+    assert (trace.final, trace.until) == ("running", 0.1)
+    possible = [(item["job"], item["kind"], item["action"], item["step"]) for item in trace.possible_interventions]
+    assert possible == [("J1", "retry", "a", "A"), ("J1", "skip", "a", "A")]
+    entry = {"at": 3, "intervene": {"kind": "retry", "action": "a"}}
+    rule = {"type_id": "a.v1", "nth": 1, "result": "failed"}
+    trace = simulate(HELD, script(equipment=[rule], timeline=[entry]))
+    assert (trace.final, trace.end, trace.possible_interventions) == ("completed", 3.1, [])
+    assert [(item["t"], item["kind"], item["ignored"]) for item in trace.interventions] == [(3, "retry", "")]
+
+
+def test_intervention_without_effect_has_its_reason() -> None:
+    timeline = [{"at": 0.05, "intervene": {"kind": "complete", "step": "A"}}]
+    (decision,) = simulate(HELD, script(timeline=timeline)).interventions
+    assert decision["ignored"] == "the recipe does not allow complete for step 'A'"
+
+
+def test_person_resolves_an_unknown_outcome() -> None:
+    unknown = script(default={"result": "unknown"})
+    kinds = [item["kind"] for item in simulate(waiting_recipe("always"), unknown).possible_interventions]
+    assert kinds == ["resolve done", "resolve failed", "resolve repeat"]
+    entry = {"at": 2, "resolve": {"action": "a", "resolution": "done", "data": {"torque": 5}}}
+    trace = simulate(waiting_recipe("torque == 5"), script(default={"result": "unknown"}, timeline=[entry]))
+    assert (trace.final, trace.end) == ("completed", 2)

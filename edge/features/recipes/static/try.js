@@ -1,5 +1,6 @@
 // Tries a recipe by hand: each answer is sent with those before, and the gateway returns what happens up to the next question.
 
+import { dataOf, moreRows, rowsOf } from "./fields.js";
 import { show } from "./view.js";
 
 const view = document.getElementById("try");
@@ -7,7 +8,10 @@ const part = (id) => document.getElementById(id);
 const notice = part("notice");
 const texts = view.dataset;
 const ends = JSON.parse(texts.ends);
-let replies = [];
+const acts = JSON.parse(texts.acts);
+// Answers and acts of persons, in the order in which they were given.
+let decisions = [];
+let parameters = JSON.parse(texts.parameters);
 let trial = null;
 let position = 0;
 let drawn = 0;
@@ -44,11 +48,13 @@ function item(tag, properties, ...children) {
 
 const seconds = (at) => `${Number(at.toFixed(3))} s`;
 
-// Sends the answers; returns whether the gateway has taken them.
+// Sends the decisions; returns whether the gateway has taken them.
 async function play(next) {
-  const found = await request(`${texts.address}/try`, { replies: next });
+  const of = (kind) => next.flatMap((decision) => decision[kind] ?? []);
+  const found = await request(`${texts.address}/try`, { replies: of("reply"), interventions: of("act"), parameters });
   if (!found) return false;
-  replies = next;
+  decisions = next;
+  if (!trial) showOrder(found);
   trial = found;
   showFrames();
   go(trial.frames.length - 1);
@@ -65,7 +71,7 @@ function showFrames() {
   );
   part("truncated").hidden = !trial.truncated;
   part("truncated").textContent = texts.truncated.replace("{number}", trial.frames.length);
-  part("undo").disabled = !replies.length;
+  part("undo").disabled = !decisions.length;
 }
 
 function go(number) {
@@ -91,7 +97,9 @@ function go(number) {
 
 function showQuestions(isLast) {
   const isOver = isLast && !trial.questions.length;
-  part("questions").replaceChildren(...(isLast ? trial.questions.map(question) : []));
+  part("questions").replaceChildren(...(isLast ? [...trial.questions.map(question), ...persons()] : []));
+  part("planned").hidden = !isLast || !trial.planned.length;
+  part("planned").replaceChildren(...trial.planned.map((text) => item("li", { textContent: text })));
   part("over").hidden = !isOver;
   part("over").className = `banner ${trial.end === "completed" ? "good" : trial.end === "running" ? "warn" : "bad"}`;
   const verdict = trial.verdict ? ` (${trial.verdict})` : "";
@@ -107,6 +115,8 @@ function question(asked) {
   card.querySelector("[data-title]").textContent = asked.attempt > 1 ? `${asked.action} (${texts.attempt} ${asked.attempt})` : asked.action;
   const limit = asked.timeout_seconds ? ` · ${texts.limit.replace("{seconds}", asked.timeout_seconds)}` : "";
   card.querySelector("[data-about]").textContent = `${asked.type_id}${asked.step ? ` · ${asked.step}` : ""}${limit}`;
+  card.querySelector("[data-fields]").replaceChildren(...rowsOf(asked.fields, texts));
+  moreRows(card.querySelector("[data-more]"), part("more"));
   if (!asked.timeout_seconds) card.querySelector("[data-result=late]")?.remove();
   card.addEventListener("click", ({ target }) => {
     const button = target.closest("[data-result]");
@@ -119,15 +129,48 @@ async function reply(asked, card, result) {
   const { kind, type_id, nth, step, action, at, timeout_seconds } = asked;
   const given = { kind, type_id, nth, step, action, at, timeout_seconds, result };
   given.after = Number(card.querySelector("[name=after]").value || 0);
-  const data = card.querySelector("[name=data]").value.trim();
-  try {
-    if (data && ["ok", "late"].includes(result)) given.data = JSON.parse(data);
-  } catch {
-    report(texts.json);
-    card.querySelector("[name=data]").focus();
-    return;
-  }
-  if (await play([...replies, given])) part("questions").querySelector("button")?.focus({ preventScroll: true });
+  if (["ok", "late"].includes(result)) given.data = dataOf(card);
+  if (await play([...decisions, { reply: given }])) focusFirst();
+}
+
+function focusFirst() {
+  part("questions").querySelector("button, summary")?.focus({ preventScroll: true });
+}
+
+// What a person could do now: open where nothing else is asked.
+function persons() {
+  if (!trial.interventions.length) return [];
+  const card = part("person").content.cloneNode(true).firstElementChild;
+  card.open = !trial.questions.length;
+  card.querySelector("[data-acts]").replaceChildren(
+    ...trial.interventions.map((act) => {
+      const subject = act.target ? `${act.step} → ${act.target}` : [act.action, act.step].filter(Boolean).join(" · ");
+      const button = item("button", { type: "button", textContent: [acts[act.kind], subject].filter(Boolean).join(": ") });
+      button.dataset.act = act.kind;
+      button.addEventListener("click", () => intervene(act, Number(card.querySelector("[name=after]").value)));
+      return button;
+    }),
+  );
+  return [card];
+}
+
+async function intervene(act, after) {
+  if (await play([...decisions, { act: { ...act, after } }])) focusFirst();
+}
+
+// Shows the parameters of the order: those of the Work Master, and those that conditions ask for.
+function showOrder({ parameters: asked, members }) {
+  const names = new Set(asked.map(({ name }) => name));
+  const own = Object.keys(parameters).filter((name) => !names.has(name));
+  part("members").replaceChildren(...members.map((name) => new Option(name)));
+  part("order").querySelector("[data-fields]").replaceChildren(...rowsOf([...own.map((name) => ({ name, kind: "", values: [] })), ...asked], texts, parameters));
+  moreRows(part("order").querySelector("[data-more]"), part("more"));
+}
+
+async function order(event) {
+  event.preventDefault();
+  parameters = dataOf(part("order-form")) ?? {};
+  await play([]);
 }
 
 async function draw(active) {
@@ -204,8 +247,9 @@ async function dropTest(id) {
 
 part("earlier").addEventListener("click", () => go(position - 1));
 part("later").addEventListener("click", () => go(position + 1));
-part("undo").addEventListener("click", () => play(replies.slice(0, -1)));
+part("undo").addEventListener("click", () => play(decisions.slice(0, -1)));
 part("restart").addEventListener("click", () => play([]));
+part("order-form").addEventListener("submit", order);
 part("test-form").addEventListener("submit", keep);
 part("run-tests").addEventListener("click", runTests);
 part("tests").addEventListener("click", ({ target }) => target.dataset.drop !== undefined && target.closest("button") && dropTest(target.dataset.drop));

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec.structs
@@ -85,12 +87,23 @@ def _run_live(recipe: object, script: Script, speed: float) -> Trace:
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))
 
 
+def _act(act: Mapping[str, Any]) -> str:
+    """Return an intervention as text: its kind and what it is about."""
+    names = " of " if act["action"] else " → "
+    parts = [act["action"], act["step"]] if act["action"] else [act["step"], act["target"]]
+    return f"{act['kind']} {names.join(filter(None, parts))}"
+
+
 def _print_trace(trace: Trace) -> None:
     """Print the trace as text: one line per event, in the order of time."""
     lines = [(step["t"], 0, f"{step['job']}  {'▶' if step['active'] else '■'} {step['step']}") for step in trace.steps]
     lines += [
         (sent["t"], 1, f"{sent['job']}    {sent['phase']} {sent['action']} #{sent['attempt']}  {sent['type_id']}")
         for sent in trace.commands
+    ]
+    lines += [
+        (act["t"], 1, f"{act['job']}    {_act(act)}{': ' if act['ignored'] else ''}{act['ignored']}")
+        for act in trace.interventions
     ]
     for warning in trace.warnings:
         print_text(f"warning: {warning}")
@@ -103,5 +116,8 @@ def _print_trace(trace: Trace) -> None:
                 print_text(f"  step {step['step']} waits for" if step["step"] else "  waits for")
                 for text in step["waits_for"]:
                     print_text(f"    {text}")
+        for act in trace.possible_interventions:
+            if act["job"] == job:
+                print_text(f"  possible: {_act(act)}")
     if trace.error:
         print_text(trace.error)

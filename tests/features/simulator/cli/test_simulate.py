@@ -125,7 +125,8 @@ def test_live_simulation_shows_the_same_trace_as_a_virtual_one(recipe: Path) -> 
     result = subprocess.run(edge, capture_output=True, text=True, check=True)
     live, virtual = json.loads(result.stdout), json.loads(call(recipe, "--json").stdout)
     assert result.stderr == ""
-    assert {**live, "commands": [], "steps": [], "end": 0} == {**virtual, "commands": [], "steps": [], "end": 0}
+    timed = {"commands": [], "steps": [], "end": 0, "until": 0}
+    assert live | timed == virtual | timed
     for kind in ("commands", "steps"):
         assert [value | {"t": 0} for value in live[kind]] == [value | {"t": 0} for value in virtual[kind]]
 
