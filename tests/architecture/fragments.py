@@ -12,8 +12,18 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.architecture.sources import modules, syntax
-from tests.architecture.texts import TEXT, Module, arguments_of, assigned, constants_of, dotted, nodes_of, signatures
+from tests.architecture.sources import modules, nodes, syntax
+from tests.architecture.texts import (
+    TEXT,
+    Module,
+    arguments_of,
+    assigned,
+    constants_of,
+    dotted,
+    module_of,
+    nodes_of,
+    signatures,
+)
 
 IDENTIFIERS: Final = frozenset(
     (
@@ -66,7 +76,7 @@ def fragments() -> list[Fragment]:
     found = set()
     parameters = _value_parameters()
     for path in modules():
-        module = _module(path)
+        module = module_of(path)
         for call, names in _calls(module.tree, {}):
             values = [keyword.value for keyword in call.keywords] if _states_text(module, call) else []
             called = _called(module, call)
@@ -85,11 +95,6 @@ def has_english_word(constant: str) -> bool:
     return any(
         word not in IDENTIFIERS for word in _WORD.findall(re.sub(r"\{[^}]*\}|^edge( [a-z-]+)+$", " 0 ", constant))
     )
-
-
-@cache
-def _module(path: Path) -> Module:
-    return Module(path)
 
 
 def _states_text(module: Module, call: ast.Call) -> bool:
@@ -113,7 +118,7 @@ def _functions() -> Mapping[tuple[str, str], tuple[Path, ast.FunctionDef | ast.A
     """Return functions and methods by module and name; the `__init__` of a class by the name of the class."""
     found = {}
     for path in modules():
-        classes = (node for node in ast.walk(syntax(path)) if isinstance(node, ast.ClassDef))
+        classes = (node for node in nodes(path) if isinstance(node, ast.ClassDef))
         for scope in (syntax(path), *classes):
             class_name = scope.name if isinstance(scope, ast.ClassDef) else ""
             for node in ast.iter_child_nodes(scope):
@@ -135,7 +140,7 @@ def _value_parameters() -> frozenset[tuple[tuple[str, str], str]]:
     """Return the parameters that are values of a text in their function."""
     found = set()
     for function, (path, node) in _functions().items():
-        module = _module(path)
+        module = module_of(path)
         for call, _ in _calls(node, {}) if "Text" in module.imports else ():
             if _states_text(module, call):
                 names = {
@@ -214,7 +219,7 @@ def _returned(module: Module, call: ast.Call, depth: int) -> Iterator[str]:
     path, function = found
     for node in nodes_of(function):
         if isinstance(node, ast.Return) and node.value:
-            yield from _constants(_module(path), node.value, assigned(function.body), depth + 1)
+            yield from _constants(module_of(path), node.value, assigned(function.body), depth + 1)
 
 
 def _is_string(annotation: ast.expr) -> bool:
@@ -226,7 +231,7 @@ def untranslated() -> list[Fragment]:
     found = set()
     places = _text_places()
     for path in modules():
-        module = _module(path)
+        module = module_of(path)
         for value, names in _stated_values(module, places):
             found |= {
                 Fragment(path, value.lineno, constant)
@@ -246,7 +251,7 @@ def _text_places() -> _Places:
         (function, value.id, called, name)
         for function, (path, node) in _functions().items()
         for call, _ in _calls(node, {})
-        for called in (_called(_module(path), call),)
+        for called in (_called(module_of(path), call),)
         for name, value in arguments_of(call, _parameters_of(called))
         if isinstance(value, ast.Name) and value.id in _signature(function)
     }
@@ -278,7 +283,7 @@ def _stated_values(module: Module, places: _Places) -> Iterator[tuple[ast.expr, 
         )
         if isinstance(call.func, ast.Attribute) and call.func.attr == "append" and _listed(call) in _lists(module):
             yield call.args[0], names
-    for function in ast.walk(module.tree):
+    for function in nodes(module.path):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and module.is_text(function.returns):
             names = assigned(function.body)
             yield from (
@@ -300,10 +305,10 @@ def _listed(call: ast.Call) -> str:
 @cache
 def _lists(module: Module) -> frozenset[str]:
     """Return the names in a module that are annotated as lists of texts."""
-    annotated = {node.arg: node.annotation for node in ast.walk(module.tree) if isinstance(node, ast.arg)}
+    annotated = {node.arg: node.annotation for node in nodes(module.path) if isinstance(node, ast.arg)}
     annotated |= {
         node.target.id if isinstance(node.target, ast.Name) else getattr(node.target, "attr", ""): node.annotation
-        for node in ast.walk(module.tree)
+        for node in nodes(module.path)
         if isinstance(node, ast.AnnAssign)
     }
     return frozenset(name for name, annotation in annotated.items() if module.is_text(annotation))
@@ -332,7 +337,7 @@ def _templates(module: Module, value: ast.expr, names: _Names, depth: int = 0) -
             if function and function[1].returns is not None and _is_string(function[1].returns):
                 for node in nodes_of(function[1]):
                     if isinstance(node, ast.Return | ast.Yield) and node.value:
-                        yield from _templates(_module(function[0]), node.value, assigned(function[1].body), depth + 1)
+                        yield from _templates(module_of(function[0]), node.value, assigned(function[1].body), depth + 1)
         case _:
             pass
     for item in inner:

@@ -12,7 +12,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.sources import ROOT, project_files, syntax, text
+from tests.architecture.sources import ROOT, nodes, project_files, text
 
 VERBS = frozenset(Path(__file__).with_name("docstring_verbs.txt").read_text(encoding="utf-8").split())
 """How the docstring of a function may open, in the imperative. A missing verb of the field is added to that file."""
@@ -81,9 +81,8 @@ def violations(path: Path) -> Iterator[str]:
 
 
 def _python(path: Path) -> Iterator[str]:
-    tree = syntax(path)
     is_test = path.parts[0] == "tests"
-    for node in ast.walk(tree):
+    for node in nodes(path):
         yield from _names(path, node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             yield from _docstring(path, node, is_test=is_test)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture import language
 from tests.architecture.language import CLEAN, clean_files, clean_paths, violations
-from tests.architecture.sources import ROOT, modules, project_files, syntax, text
+from tests.architecture.sources import ROOT, modules, nodes, project_files, text
 
 
 def test_clean_paths_have_no_violations() -> None:
@@ -23,7 +23,7 @@ def test_clean_paths_exist() -> None:
 def test_class_names_are_unique_in_the_product() -> None:
     defined: dict[str, list[str]] = defaultdict(list)
     for path in modules():
-        for node in ast.walk(syntax(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append(str(path))
     twice = {name: paths for name, paths in defined.items() if len(paths) > 1}

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from tests.architecture.sources import ROOT, modules, syntax
+from tests.architecture.sources import ROOT, modules, nodes
 from tests.outside.promises import PAGE, load_promises, outside_tests, page, pages_without_promises
 
 OUTSIDE = [path for path in modules("tests") if path.parts[1] == "outside"]
@@ -11,7 +11,7 @@ OUTSIDE = [path for path in modules("tests") if path.parts[1] == "outside"]
 
 def imports_of(path: Path) -> set[str]:
     names = set()
-    for node in ast.walk(syntax(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -5,7 +5,7 @@ import re
 import string
 from collections.abc import Iterator
 
-from tests.architecture.sources import modules, project_files, syntax, text
+from tests.architecture.sources import modules, nodes, project_files, text
 
 _HEADER = re.compile(r"\| (?:[^|]*\bthe log(?: says)?|message) \|")
 """The first cell of a table whose rows are messages."""
@@ -55,9 +55,9 @@ def _pattern(parts: list[str | None]) -> re.Pattern[str] | None:
 
 
 def test_messages_that_pages_quote_are_in_the_code() -> None:
-    nodes = [node for path in modules() for node in ast.walk(syntax(path))]
-    literals = "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    patterns = list(filter(None, (_pattern(_parts_of(node)) for node in nodes)))
+    every = [node for path in modules() for node in nodes(path)]
+    literals = "\n".join(node.value for node in every if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    patterns = list(filter(None, (_pattern(_parts_of(node)) for node in every)))
     quoted = [
         (str(path), message)
         for path in project_files()

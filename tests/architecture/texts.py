@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.architecture.sources import ROOT, modules, syntax
+from tests.architecture.sources import ROOT, modules, nodes, syntax
 
 CATALOGUES = Path("edge/texts")
 TEXT = ("edge.foundation.text", "Text")
@@ -64,7 +64,9 @@ def languages() -> tuple[str, ...]:
 @cache
 def origins() -> tuple[Origin, ...]:
     """Return every place in the source that states an id, in the order of files and lines."""
-    return tuple(origin for path in modules() for origin in sorted(set(Module(path).origins()), key=lambda o: o.line))
+    return tuple(
+        origin for path in modules() for origin in sorted(set(module_of(path).origins()), key=lambda o: o.line)
+    )
 
 
 class Module:
@@ -73,9 +75,9 @@ class Module:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tree = syntax(path)
-        self.imports = dict(_imports(self.tree))
+        self.imports = dict(_imports(path))
         self.constants = assigned(self.tree.body)
-        self.supers = dict(_supers(self.tree))
+        self.supers = dict(_supers(path))
 
     def origins(self) -> Iterator[Origin]:
         """Yield the ids that the module states."""
@@ -171,8 +173,8 @@ def signatures() -> Mapping[tuple[str, str], Signature]:
     found: dict[tuple[str, str], Signature] = {}
     bases: dict[tuple[str, str], tuple[str, str]] = {}
     for path in modules():
-        module = Module(path)
-        for node in ast.walk(module.tree):
+        module = module_of(path)
+        for node in nodes(module.path):
             key = (dotted(path), getattr(node, "name", ""))
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__init__":
                 _add(found, key, module, _parameters(node))
@@ -230,19 +232,21 @@ def expectation(call: ast.Call) -> ast.expr | None:
     return None
 
 
-def _supers(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+def _supers(path: Path) -> Iterator[tuple[ast.AST, str]]:
     """Yield the calls of `super().__init__`, each with the name of the base class."""
-    for class_ in ast.walk(tree):
+    for class_ in nodes(path):
         if isinstance(class_, ast.ClassDef) and class_.bases and isinstance(class_.bases[0], ast.Name):
             yield from ((node, class_.bases[0].id) for node in ast.walk(class_) if isinstance(node, ast.Call))
 
 
 def nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes below a scope; of an inner function only itself."""
-    for node in ast.iter_child_nodes(scope):
+    below = list(ast.iter_child_nodes(scope))[::-1]
+    while below:
+        node = below.pop()
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from nodes_of(node)
+            below.extend(list(ast.iter_child_nodes(node))[::-1])
 
 
 def assigned(body: list[ast.stmt]) -> dict[str, list[ast.expr]]:
@@ -268,14 +272,20 @@ def assigned(body: list[ast.stmt]) -> dict[str, list[ast.expr]]:
 
 
 @cache
+def module_of(path: Path) -> Module:
+    """Return a module, read once for all rules."""
+    return Module(path)
+
+
+@cache
 def constants_of(module: str) -> Mapping[str, list[ast.expr]]:
     """Return the values that names get in a module; none for one that is not ours."""
     path = Path(*module.split(".")).with_suffix(".py")
     return assigned(syntax(path).body) if path in modules() else {}
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
-    for node in ast.walk(tree):
+def _imports(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 yield alias.asname or alias.name, (node.module, alias.name)
