@@ -44,14 +44,14 @@ class Renew(Struct, frozen=True):
 
     owner: str
     until: int
-    text: str = ""
+    text: str | Text = ""
 
 
 class Finish(Struct, frozen=True):
     """Its owner has completed it, or it failed with an error."""
 
     owner: str
-    result: str = ""
+    result: str | Text = ""
     error: str | Text = ""
 
 
@@ -114,10 +114,11 @@ _LOOKS_PER_CHECK = 5
 """The owners are checked at every fifth look only: the lease of a dead one takes longer to expire."""
 _REPORT_EVERY_S = 0.5
 
-Report: TypeAlias = Callable[[float, str], None]
+Report: TypeAlias = Callable[[float, str | Text], None]
 """Receives the progress of an operation, from 0 to 100, and its present stage."""
-Executor: TypeAlias = Callable[[Operation, Report], Coroutine[Any, Any, str]]
+Executor: TypeAlias = Callable[[Operation, Report], Coroutine[Any, Any, str | Text]]
 """Executes an operation and returns its result. Raises EdgeError."""
+_Stage: TypeAlias = tuple[float, str | Text]
 
 
 async def schedule_operation(
@@ -261,7 +262,7 @@ class OperationRunner:
         return operations.create(self._store.keys, again)
 
     async def _execute(self, operation: Operation) -> None:
-        latest: list[tuple[float, str]] = [(0.0, "")]
+        latest: list[_Stage] = [(0.0, "")]
         try:
             result = await self._work(operation, latest)
             finish = Finish(operation.owner, error=Text.of("cancelled"))
@@ -276,13 +277,13 @@ class OperationRunner:
         await self._save(operation.id, finish, latest[0][0])
         logger.info("operation ended", operation=operation.id, type=operation.type, error=str(finish.error) or None)
 
-    async def _work(self, operation: Operation, latest: list[tuple[float, str]]) -> str | None:
+    async def _work(self, operation: Operation, latest: list[_Stage]) -> str | Text | None:
         """Return the result of an operation, None when it was cancelled; its lease is renewed meanwhile.
 
         The work never continues alone: without its lease another instance executes the operation.
         """
 
-        def report(progress: float, text: str) -> None:
+        def report(progress: float, text: str | Text) -> None:
             latest[0] = (min(100.0, max(0.0, progress)), text)
 
         with unwrap_group():
@@ -292,7 +293,7 @@ class OperationRunner:
                 work.add_done_callback(lambda _: lease.cancel())
         return None if work.cancelled() else work.result()
 
-    async def _keep(self, operation: Operation, latest: list[tuple[float, str]], work: asyncio.Task[str]) -> None:
+    async def _keep(self, operation: Operation, latest: list[_Stage], work: asyncio.Task[str | Text]) -> None:
         """Renew the lease with the progress until cancelled; cancel the work when a person asked for it."""
 
         async def renew() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from edge.config import Settings
+from edge.foundation.text import Text
 
 if TYPE_CHECKING:
     from edge.access.operations import Executor
@@ -49,7 +50,7 @@ class FileFolder(Struct, frozen=True):
 
     path: Path
     pattern: str = "*"
-    holds: str = ""
+    holds: str | Text = ""
     """What the files are, as people name it, such as "keys of administrators"."""
 
 

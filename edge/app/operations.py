@@ -42,11 +42,11 @@ def accepts(settings: Settings, operation: Operation) -> bool:
     return gateway in {"", settings.gateway.name} and (not equipment or equipment in settings.southbound)
 
 
-def stages(report: Report) -> Callable[[str], None]:
+def stages(report: Report) -> Callable[[Text], None]:
     """Return a function that reports each line as the next stage, a fifth of the work, until the work has ended."""
     done = 0.0
 
-    def next_stage(line: str) -> None:
+    def next_stage(line: Text) -> None:
         nonlocal done
         done = min(ALMOST, done + STAGE)
         report(done, line)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.model.isa95 import LocalizedText, RelativePath, RelativePathElement, State
 
 NAMESPACE = "http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"
@@ -34,9 +35,18 @@ class SubState(Enum):
     SUSPENDED = ("Suspended", 2)
 
 
-TEXT: Mapping[JobState, str] = MappingProxyType(
-    {state: "".join(word.capitalize() for word in state.name.split("_")) for state in JobState}
+STATE_TEXTS: Mapping[JobState, Text] = MappingProxyType(
+    {
+        JobState.NOT_ALLOWED_TO_START: Text.of("NotAllowedToStart"),
+        JobState.ALLOWED_TO_START: Text.of("AllowedToStart"),
+        JobState.RUNNING: Text.of("Running"),
+        JobState.INTERRUPTED: Text.of("Interrupted"),
+        JobState.ENDED: Text.of("Ended"),
+        JobState.ABORTED: Text.of("Aborted"),
+    }
 )
+"""The states for people; the English form is the name of the standard."""
+TEXT: Mapping[JobState, str] = MappingProxyType({state: text.id for state, text in STATE_TEXTS.items()})
 
 SUBSTATE_MACHINE: Mapping[JobState, str] = MappingProxyType(
     {

@@ -119,8 +119,8 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: int | None = None
     started: int | None = None
     ended: int | None = None
-    text: str = ""
-    result: str = ""
+    text: str | Text = ""
+    result: str | Text = ""
     error: str | Text = ""
     cancelled_by: str = ""
 
@@ -156,13 +156,13 @@ class PublicOperation(Struct, frozen=True, kw_only=True):
 
 
 def public_operation(operation: Operation, progress: float, language: str = ENGLISH) -> PublicOperation:
-    """Return the public form of an operation, its error in a language."""
+    """Return the public form of an operation, with its texts in a language."""
     return PublicOperation(
         id=operation.id,
         type=operation.type,
         state=operation.state,
         progress=progress,
-        text=operation.text,
+        text=stated_in(operation.text, language),
         by=operation.by,
         owner=operation.owner,
         arguments=operation.arguments,
@@ -171,7 +171,7 @@ def public_operation(operation: Operation, progress: float, language: str = ENGL
         created_at=rfc3339(operation.created),
         started_at=rfc3339(operation.started),
         ended_at=rfc3339(operation.ended),
-        result=operation.result,
+        result=stated_in(operation.result, language),
         error=stated_in(operation.error, language),
         cancelled_by=operation.cancelled_by,
         has_ended=operation.has_ended,

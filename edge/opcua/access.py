@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec import Struct
 
+from edge.foundation.text import Text, language_for
 from edge.model.user import Role
 from edge.opcua.application_certificate import read_chain
 from edge.opcua.limits import MOST_ENCRYPTED_BLOCKS
@@ -66,6 +67,12 @@ def reading_in(locales: tuple[str, ...]) -> Iterator[None]:
         yield
     finally:
         LOCALES.reset(token)
+
+
+def session_text(text: Text) -> ua.LocalizedText:
+    """Return a text in the language of the session that reads it."""
+    language = language_for(LOCALES.get())
+    return ua.LocalizedText(text.in_language(language), language)
 
 
 _MOST_LOCALES = 10

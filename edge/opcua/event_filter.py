@@ -16,6 +16,8 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 from asyncua.ua.ua_binary import struct_to_binary
 
+from edge.foundation.text import Text
+from edge.opcua.access import session_text
 from edge.opcua.limits import FILTER_BYTES, FILTER_ELEMENTS, SELECT_CLAUSES
 
 Path = str
@@ -40,11 +42,21 @@ _COMPARISONS: Mapping[ua.FilterOperator, Callable[[Any, Any], bool]] = MappingPr
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """One event: its type and all supertypes, its fields by path, and the NodeId of its condition if it has one."""
+    """One event: its type and all supertypes, its fields by path, and the NodeId of its condition if it has one.
+
+    `message` is its field Message, in the language of the session that reads it.
+    """
 
     types: Sequence[ua.NodeId]
     fields: Mapping[Path, ua.Variant] = field(repr=False)
     condition: ua.NodeId | None = None
+    message: Text | None = None
+
+    def field(self, path: Path) -> ua.Variant:
+        """Return a field; null for one that the event does not have."""
+        if self.message is not None and path == "Message":
+            return ua.Variant(session_text(self.message), ua.VariantType.LocalizedText)
+        return self.fields.get(path, _NULL)
 
 
 def select_fields(event: EventRecord, clauses: Iterable[ua.SimpleAttributeOperand]) -> list[ua.Variant]:
@@ -72,7 +84,7 @@ def _field(event: EventRecord, clause: ua.SimpleAttributeOperand) -> ua.Variant:
     if clause.AttributeId != ua.AttributeIds.Value:
         return _NULL
     path = clause.BrowsePath or ()
-    return event.fields.get("/".join(value.Name or "" for value in path), _NULL)
+    return event.field("/".join(value.Name or "" for value in path))
 
 
 def _evaluate(element: ua.ContentFilterElement, later: Mapping[int, Any], event: EventRecord) -> Any:
@@ -123,7 +135,7 @@ def _operand(operand: Any, later: Mapping[int, Any], event: EventRecord) -> Any:
             names = [
                 value.TargetName.Name or "" for value in (operand.BrowsePath and operand.BrowsePath.Elements) or ()
             ]
-            return event.fields.get("/".join(names), _NULL).Value
+            return event.field("/".join(names)).Value
         case _:
             return None
 

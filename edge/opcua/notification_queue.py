@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 from asyncua import ua
 
+from edge.foundation.text import Text
+from edge.opcua.access import session_text
 from edge.opcua.answer_encoding import (
     EncodedEvent,
     Part,
@@ -27,7 +29,7 @@ from edge.opcua.answer_encoding import (
 _OVERFLOW = 0x480
 """The bits InfoType = DataValue and Overflow of a status code (OPC 10000-4, 7.39.1)."""
 _SOURCE_NAME = "Internal/EventQueueOverflow"
-_MESSAGE = "events were discarded: the queue is full"
+_MESSAGE = Text.of("events were discarded: the queue is full")
 _SEVERITY = 1
 
 
@@ -84,7 +86,7 @@ def overflow_event(client_handle: int, asked: ua.EventFilter) -> EncodedEvent:
         "SourceName": ua.Variant(_SOURCE_NAME, ua.VariantType.String),
         "Time": ua.Variant(now, ua.VariantType.DateTime),
         "ReceiveTime": ua.Variant(now, ua.VariantType.DateTime),
-        "Message": ua.Variant(ua.LocalizedText(_MESSAGE, "en"), ua.VariantType.LocalizedText),
+        "Message": ua.Variant(session_text(_MESSAGE), ua.VariantType.LocalizedText),
         "Severity": ua.Variant(_SEVERITY, ua.VariantType.UInt16),
     }
     names = [

@@ -25,7 +25,7 @@ from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus
 from edge.model.job_state import (
     NEW,
     ORDER_METHODS,
-    TEXT,
+    STATE_TEXTS,
     Cause,
     JobState,
     JobStatus,
@@ -551,7 +551,7 @@ def _transaction_of(call: JobCall) -> str:
 
 def _not_in_this_state(method: Cause, status: JobStatus | None) -> CallAnswer:
     reason = (
-        Text.of("{method} is not allowed in state {state}", method=method, state=TEXT[status.state])
+        Text.of("{method} is not allowed in state {state}", method=method, state=STATE_TEXTS[status.state])
         if status
         else Text.of("{method} is not allowed in its present state", method=method)
     )

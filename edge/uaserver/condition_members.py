@@ -11,6 +11,8 @@ from typing import Any, Final, Protocol
 from asyncua import ua
 from msgspec import Struct
 
+from edge.foundation.text import Text
+from edge.opcua.access import session_text
 from edge.uaserver.own_types import instant
 
 _I: Final = ua.ObjectIds
@@ -88,12 +90,12 @@ def property_member(
 
 
 def two_states(
-    name: str, texts: tuple[str, str], is_true: Callable[[Any], bool], at: Callable[[Any], Any]
+    name: str, texts: tuple[Text, Text], is_true: Callable[[Any], bool], at: Callable[[Any], Any]
 ) -> Iterator[ConditionMember]:
     """Yield the members of a variable with two states; `texts` are those of true and false."""
 
     def text(view: Any) -> ua.LocalizedText:
-        return ua.LocalizedText(texts[not is_true(view)], "en")
+        return session_text(texts[not is_true(view)])
 
     yield ConditionMember(name, T.LocalizedText, text, _I.LocalizedText, _I.TwoStateVariableType)
     yield property_member(f"{name}/Id", T.Boolean, is_true)
@@ -217,7 +219,10 @@ BASE_MEMBERS: Final[tuple[ConditionMember, ...]] = (
         lambda v: instant(v.instant_of("comment")),
     ),
     *two_states(
-        "EnabledState", ("Enabled", "Disabled"), lambda v: v.is_enabled, lambda v: instant(v.instant_of("enabled"))
+        "EnabledState",
+        (Text.of("Enabled"), Text.of("Disabled")),
+        lambda v: v.is_enabled,
+        lambda v: instant(v.instant_of("enabled")),
     ),
 )
 """The members of every condition (OPC 10000-9, 5.5.2), of a view that is a `ConditionBase`."""

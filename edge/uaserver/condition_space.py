@@ -19,10 +19,11 @@ from msgspec import Struct
 
 import edge
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.opcua.access import CALLER, reading_in
 from edge.opcua.event_filter import EventRecord
 from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE
-from edge.opcua.monitored_items import MonitoredItem, MonitoredItems
+from edge.opcua.monitored_items import MonitoredItem
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_session import ServerSession
 from edge.opcua.subscriptions import ClientSubscription
@@ -113,26 +114,26 @@ class ConditionRefresher:
         """Request every client to refresh: conditions may have changed without events."""
         event = self._event(_I.RefreshRequiredEventType)
         for subscription in self._core.subscriptions:
-            await self._send_all(subscription.items.of_events(), subscription.items, event)
+            await self._send_all(subscription, subscription.items.of_events(), event)
 
     async def _run(
         self, session: ServerSession, subscription: ClientSubscription, found: Sequence[MonitoredItem]
     ) -> None:
-        items = subscription.items
         try:
-            await self._send_all(found, items, self._event(_I.RefreshStartEventType))
+            await self._send_all(subscription, found, self._event(_I.RefreshStartEventType))
             for item in found:
                 await self._send_conditions(session, subscription, item)
-            await self._send_all(found, items, self._event(_I.RefreshEndEventType))
+            await self._send_all(subscription, found, self._event(_I.RefreshEndEventType))
         except Exception as error:  # noqa: BLE001 - the refresh of one client must not end the server
             logger.error("condition refresh failed", reason=repr(error))
         finally:
             self._running.discard(subscription.id)
 
     @staticmethod
-    async def _send_all(found: Sequence[MonitoredItem], items: MonitoredItems, event: EventRecord) -> None:
-        for item in found:
-            await send_event(items, item, event, bypasses_filter=True)
+    async def _send_all(subscription: ClientSubscription, found: Sequence[MonitoredItem], event: EventRecord) -> None:
+        with reading_in(subscription.session.locales):
+            for item in found:
+                await send_event(subscription.items, item, event, bypasses_filter=True)
 
     async def _send_conditions(
         self, session: ServerSession, subscription: ClientSubscription, item: MonitoredItem
@@ -164,16 +165,15 @@ class ConditionRefresher:
             "SourceName": ua.Variant("Server", T.String),
             "Time": ua.Variant(now, T.DateTime),
             "ReceiveTime": ua.Variant(now, T.DateTime),
-            "Message": ua.Variant(ua.LocalizedText(_MESSAGES[type_id], "en"), T.LocalizedText),
             "Severity": ua.Variant(_SEVERITY, T.UInt16),
         }
-        return EventRecord(lineage(self._core, ua.NodeId(type_id)), fields)
+        return EventRecord(lineage(self._core, ua.NodeId(type_id)), fields, message=_MESSAGES[type_id])
 
 
 _MESSAGES: Final = {
-    _I.RefreshStartEventType: "the refresh of conditions begins",
-    _I.RefreshEndEventType: "the refresh of conditions is complete",
-    _I.RefreshRequiredEventType: "conditions may have changed without events: refresh them",
+    _I.RefreshStartEventType: Text.of("the refresh of conditions begins"),
+    _I.RefreshEndEventType: Text.of("the refresh of conditions is complete"),
+    _I.RefreshRequiredEventType: Text.of("conditions may have changed without events: refresh them"),
 }
 
 

@@ -13,8 +13,9 @@ import structlog
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
+from edge.foundation.text import Text
 from edge.model.isa95 import JobStatusEvent
-from edge.model.job_state import JobState
+from edge.model.job_state import STATE_TEXTS, JobState
 from edge.opcua.access import reading_in
 from edge.opcua.answer_encoding import encode_event
 from edge.opcua.event_filter import EventRecord, matches, select_fields
@@ -140,7 +141,8 @@ class JobEventPublisher:
 
     def record(self, status_event: JobStatusEvent, at: datetime, received: datetime) -> EventRecord:
         """Return the event of a change of state; its EventId is the same whenever it is read."""
-        return EventRecord(self._types, self._fields | _fields_of(status_event, at, received, self._name))
+        fields = self._fields | _fields_of(status_event, at, received, self._name)
+        return EventRecord(self._types, fields, message=_message_of(status_event))
 
     def enable_history(self) -> ua.NodeId:
         """Mark the events of JobOrderResults, the machine and the Server object as readable; return JobOrderResults."""
@@ -154,11 +156,16 @@ class JobEventPublisher:
         return node_id in self._with_history
 
 
+def _message_of(status_event: JobStatusEvent) -> Text:
+    state = status_event.job_state[0]
+    shown = STATE_TEXTS[JobState(state.state_number)]
+    return Text.of("{job}: {state}", job=status_event.job_order.job_order_id, state=shown)
+
+
 def _fields_of(
     status_event: JobStatusEvent, at: datetime, received: datetime, source_name: str
 ) -> dict[str, ua.Variant]:
     states = [extension_object(state) for state in status_event.job_state]
-    text = f"{status_event.job_order.job_order_id}: {status_event.job_state[0].state_text.text}"
     response = (
         ua.ExtensionObject() if status_event.job_response is None else extension_object(status_event.job_response)
     )
@@ -170,7 +177,6 @@ def _fields_of(
         "EventId": ua.Variant(uuid.uuid5(_EVENTS, identity).bytes, T.ByteString),
         "Time": ua.Variant(at, T.DateTime),
         "ReceiveTime": ua.Variant(received, T.DateTime),
-        "Message": ua.Variant(ua.LocalizedText(text, "en"), T.LocalizedText),
         "JobOrder": ua.Variant(extension_object(status_event.job_order), T.ExtensionObject),
         "JobState": ua.Variant(states, T.ExtensionObject, is_array=True),
         "JobResponse": ua.Variant(response, T.ExtensionObject),

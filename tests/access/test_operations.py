@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from edge.access.operations import (
     Cancel,
@@ -18,8 +19,9 @@ from edge.access.operations import (
 )
 from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.model.lock import LockKind
-from edge.model.plant import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType, public_operation
 from edge.store import locks, operations
 from edge.store.client import Store
 from edge.store.operations import StoredOperation
@@ -199,3 +201,21 @@ async def test_work_ends_when_its_lease_cannot_be_renewed(store: Store) -> None:
         with pytest.raises(Defect):
             await executing
     assert ended.is_set()
+
+
+async def test_stage_and_result_are_kept_for_readers_of_each_language(store: Store) -> None:
+    """The page showed them in English; those of earlier versions are strings."""
+
+    async def work(operation: Operation, report: Report) -> Text:
+        report(50, Text.of("asking the store"))
+        await until(store, operation.id, lambda stored_operation: bool(stored_operation.operation.text))
+        return Text.of("{count} objects read", count=3)
+
+    operation = await scheduled(store)
+    looking = asyncio.create_task(runner(store, work).look())
+    running = await until(store, operation.id, lambda stored_operation: bool(stored_operation.operation.text))
+    await looking
+    assert public_operation(running.operation, 50, "de").text == "der Speicher wird gefragt"
+    assert public_operation((await found(store, operation.id)).operation, 100, "fr").result == "3 objets lus"
+    earlier = replace(running.operation, text="asking the store", result="/var/lib/gw.tar.gz")
+    assert public_operation(earlier, 100, "de").result == "/var/lib/gw.tar.gz"

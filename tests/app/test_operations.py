@@ -14,6 +14,7 @@ from edge.app.operations import accepts, remove_old_files, stages
 from edge.app.wiring import open_gateway
 from edge.config import load_settings
 from edge.features.station_files.apply import find_differences
+from edge.foundation.text import Text
 from edge.model.plant import Operation, OperationType
 from edge.store import audit, operations
 from edge.store.client import Store
@@ -32,10 +33,10 @@ def test_only_the_newest_files_of_a_type_are_kept(tmp_path: Path) -> None:
 
 
 def test_progress_of_stages_stays_below_100_percent() -> None:
-    seen: list[tuple[float, str]] = []
+    seen: list[tuple[float, str | Text]] = []
     line = stages(lambda progress, text: seen.append((progress, text)))
     for number in range(7):
-        line(str(number))
+        line(Text(str(number)))
     assert [progress for progress, _ in seen] == [20, 40, 60, 80, 95, 95, 95]
 
 
@@ -53,7 +54,7 @@ async def test_backup_is_executed_or_its_error_is_reported(
             await asyncio.sleep(0.05)
     if directory == "files":
         assert found.operation.state == "done", found
-        with tarfile.open(found.operation.result) as archive:
+        with tarfile.open(str(found.operation.result)) as archive:
             assert {"manifest.json", "store.jsonl"} <= set(archive.getnames())
     else:
         assert "cannot be created" in str(found.operation.error)
@@ -76,8 +77,8 @@ async def test_station_is_imported_from_files_and_exported(settings_text: str, t
             while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             results.append(found.operation.result)
-    assert results[0] == f"{NUMBER_OF_OBJECTS} objects changed"
-    with tarfile.open(results[1]) as archive:
+    assert str(results[0]) == f"{NUMBER_OF_OBJECTS} objects changed"
+    with tarfile.open(str(results[1])) as archive:
         archive.extractall(tmp_path / "new", filter="data")
     exported = await read_site(tmp_path / "new" / "station.d")
     assert await find_differences(store, [SCOPE], exported.checked(), new_documents()) == ()
@@ -120,7 +121,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
             found.append(stored.operation)
     (recorded,) = folder.glob("*.jsonl")
     assert [operation.state for operation in found] == ["done", "failed", "failed"]
-    assert found[0].result.startswith(f"{recorded}: ")
+    assert str(found[0].result).startswith(f"{recorded}: ")
     assert json.loads(recorded.read_text().splitlines()[0])["equipment"] == "light"
     assert ("not a number of seconds" in str(found[1].error), "no equipment" in str(found[2].error)) == (True, True)
 

@@ -8,6 +8,8 @@ from asyncua import ua
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.foundation.text import Text
+from edge.opcua.access import reading_in
 from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.limits import FILTER_ELEMENTS
 
@@ -122,3 +124,11 @@ def test_select_clause_of_another_type_is_null() -> None:
         field("Unheard"),
     ]
     assert [value.Value for value in select_fields(EVENT, clauses)] == [500, None, 500, CONDITION, None, None]
+
+
+def test_message_is_in_the_language_of_the_session_that_reads() -> None:
+    event = EventRecord((BASE,), {}, message=Text.of("events were discarded: the queue is full"))
+    with reading_in(("fr-CA",)):
+        (message,) = select_fields(event, [field("Message")])
+    assert (message.Value.Text[:24], message.Value.Locale) == ("des événements ont été r", "fr")
+    assert matches(where((Op.Like, field("Message"), literal("events were%"))), event)

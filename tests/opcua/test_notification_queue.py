@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from asyncua import ua
 
+from edge.opcua.access import reading_in
 from edge.opcua.answer_encoding import EncodedEvent, decode_event, encode_event
 from edge.opcua.notification_queue import add_event, add_value, overflow_event
 from edge.uaserver.server import UaServer
@@ -58,6 +59,13 @@ def test_an_event_reports_that_events_were_discarded(
         decode_event(encoded_event).EventFields[0].Value for encoded_event in queue if encoded_event is overflow
     ] == [OVERFLOW_TYPE]
     assert sum(full) == 3
+
+
+def test_overflow_is_stated_in_the_language_of_the_session() -> None:
+    message = ua.SimpleAttributeOperand(BrowsePath=[ua.QualifiedName("Message")])
+    with reading_in(("de",)):
+        overflow = overflow_event(1, ua.EventFilter(SelectClauses=[message]))
+    assert decode_event(overflow).EventFields[0].Value.Text.startswith("Ereignisse wurden verworfen")
 
 
 @pytest.mark.asyncio(loop_scope="module")

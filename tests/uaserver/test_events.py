@@ -16,6 +16,7 @@ from edge.model.job_state import JobState
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import TYPES_URI
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.running import UA, Space, entry, response
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -110,6 +111,16 @@ async def test_a_change_is_reported_with_order_state_and_response(
         extension_object(item).Body for item in status_event("job-1").job_state
     ]
     assert struct_to_binary(answer) == extension_object(response("job-1")).Body
+
+
+async def test_message_of_a_change_is_in_the_language_of_the_session(server: UaServer, space: Space) -> None:
+    client = patient_client(server.endpoint)
+    client.set_locale(["de-DE"])
+    async with client:
+        ear = await Listening(client, space)(client.nodes.server)
+        await server.publish_event("station-1", status_event("job-1"), AT)
+        message = (await ear.next())[3]
+    assert (message.Text, message.Locale) == ("job-1: Beendet", "de")
 
 
 async def test_server_subscriber_receives_events_of_every_machine(

@@ -17,14 +17,12 @@ from edge.config import Settings, main_file
 from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, write_archive
 from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Unavailable
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.store.open_store import open_store
 
 STORE = "store.jsonl"
 
-_KINDS = {"settings": "settings", "opcua": "certificates", "tls": "certificates"}
-
-Progress = Callable[[str], None]
+Progress = Callable[[Text], None]
 """Receives one line of text for each stage of the work."""
 
 
@@ -46,20 +44,20 @@ async def back_up(
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
     progress(_described_files(members, folders_of(settings), parts))
     if Part.STORE in parts and settings.redis.url == "embedded:":
-        progress("store: left out, because it exists only within the process of the gateway")
+        progress(Text.of("store: left out, because it exists only within the process of the gateway"))
     elif Part.STORE in parts:
         contents[STORE] = await _store(settings, now, progress)
         members[STORE] = Member(sha256(contents[STORE]))
     manifest = Manifest(version=__version__, made_at=now, gateway=settings.gateway.name, members=members)
     whole = {MANIFEST: msgspec.json.format(msgspec.json.encode(manifest)), **contents}
     size = await asyncio.to_thread(write_archive, file, whole, now)
-    progress(f"{file}: {size:,} bytes, readable by its owner only")
+    progress(Text.of("{file}: {size:,} bytes, readable by its owner only", file=file, size=size))
 
 
 async def _store(settings: Settings, now: int, progress: Progress) -> bytes:
     async with open_store(settings.redis, consumer=None) as store:
         kept = await dump(store, now)
-    progress(f"store: {len(kept)} keys")
+    progress(Text.of("store: {count} keys", count=len(kept)))
     return msgspec.json.Encoder().encode_lines(kept)
 
 
@@ -77,17 +75,20 @@ def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dic
     return contents, members
 
 
-def _described_files(members: Mapping[str, Member], folders: Mapping[str, FileFolder], parts: Collection[Part]) -> str:
+def _described_files(members: Mapping[str, Member], folders: Mapping[str, FileFolder], parts: Collection[Part]) -> Text:
     """Return what a backup holds apart from the store, and the secrets that are in it or left out."""
-    kinds = ", ".join(dict.fromkeys(_kind(name, folders) for name in members))
-    left_out = "" if Part.KEYS in parts else "; not saved: private keys, files of passwords/"
+    kinds = join_texts(", ", dict.fromkeys(_kind(name, folders) for name in members))
+    stated = [Text.of("files: {count} ({kinds})", count=len(members), kinds=kinds)]
+    if Part.KEYS not in parts:
+        stated.append(Text.of("not saved: private keys, files of passwords/"))
     paths = [Path(member.path) for member in members.values()]
     found = [f"{path.name}: {name}" for path in paths if path.suffix == ".toml" for name in passwords_in(path)]
-    passwords = f"; with the passwords in {', '.join(found)}" if found else ""
-    return f"files: {len(members)} ({kinds}){left_out}{passwords}"
+    if found:
+        stated.append(Text.of("with the passwords in {places}", places=", ".join(found)))
+    return join_texts("; ", stated)
 
 
-def _kind(name: str, folders: Mapping[str, FileFolder]) -> str:
+def _kind(name: str, folders: Mapping[str, FileFolder]) -> str | Text:
     """Return what a member of a backup is, as people name it."""
     if name == "opcua/users":
         return "users with password hashes and second factors"
@@ -96,7 +97,9 @@ def _kind(name: str, folders: Mapping[str, FileFolder]) -> str:
     if is_secret(name):
         return "private keys"
     folder = folders.get(name.rpartition("/")[0])
-    return folder.holds if folder else _KINDS[name.partition("/")[0]]
+    if folder:
+        return folder.holds
+    return "settings" if name.startswith("settings/") else "certificates"
 
 
 def _described(path: Path, content: bytes) -> Member:

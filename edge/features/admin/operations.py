@@ -56,7 +56,7 @@ async def _gather(core: GatewayParts, main: Path | None, operation: Operation, r
     return str(file)
 
 
-async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
+async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> Text:
     """Record the messages of equipment for some seconds; return the file."""
     name, settings = operation.arguments.get("equipment", ""), core.settings
     text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
@@ -82,21 +82,27 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
     try:
         async with recording(name, settings, secrets, file, count, most_bytes=most) as source:
             for second in range(seconds):
-                report(100.0 * second / seconds, f"{source}: {lines} lines")
+                report(100.0 * second / seconds, Text.of("{source}: {lines} lines", source=source, lines=lines))
                 await asyncio.sleep(1)
     finally:  # one that ended early has a file, too
         remove_old_files(file.parent, prefix_of(core, operation), settings.operations.kept_files, RECORDING)
-    return f"{file}: {lines} lines; review the file before you pass it on"
+    return Text.of("{file}: {lines} lines; review the file before you pass it on", file=file, lines=lines)
 
 
-async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
+async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> Text:
     """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
-    report(STAGE, "reading the package sources")
+    report(STAGE, Text.of("reading the package sources"))
     versions = await find_versions()
     if not versions.is_newer:
-        return f"microdcs-edge {versions.installed} is the newest version that the package sources of this machine have"
+        return Text.of(
+            "microdcs-edge {installed} is the newest version that the package sources of this machine have",
+            installed=versions.installed,
+        )
     running = len(core.active_runs.loaded)
-    return (
-        f"microdcs-edge {versions.candidate} replaces {versions.installed}; {running} jobs run here: "
-        "switch the maintenance mode on, then apt upgrade"
+    return Text.of(
+        "microdcs-edge {candidate} replaces {installed}; {running} jobs run here: "
+        "switch the maintenance mode on, then apt upgrade",
+        candidate=versions.candidate,
+        installed=versions.installed,
+        running=running,
     )

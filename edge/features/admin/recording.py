@@ -101,7 +101,7 @@ async def recording(
     begin_s: float = BEGIN_SECONDS,
     create: Callable[[Path], FileIO] = create_file,
     most_bytes: int = MOST_BYTES,
-) -> AsyncIterator[str]:
+) -> AsyncIterator[Text]:
     """Record the messages of the equipment `name` to a new file for the length of the block.
 
     Yields the recorded source, after at most `begin_s` seconds for the gateway to notice the recording. Raises
@@ -191,7 +191,7 @@ def _recorder(file: Path, create: Callable[[Path], FileIO], make: Callable[[File
 @asynccontextmanager
 async def _record_broker(
     name: str, section: MqttEquipmentSettings, settings: Settings, recorder: _Recorder
-) -> AsyncIterator[str]:
+) -> AsyncIterator[Text]:
     broker = broker_settings(section, settings.mqtt)
     topic = f"{section.topic_prefix}/{name}"
 
@@ -210,7 +210,8 @@ async def _record_broker(
         await session.subscribe(f"{topic}/+", take)
         with unwrap_group():
             async with background_task(_wait_for(ended), f"record {name}"):
-                yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
+                host = urlsplit(broker.url).netloc.rpartition("@")[2]
+                yield Text.of("{topic} at {host}", topic=f"{topic}/+", host=host)
 
 
 async def _wait_for(ended: asyncio.Future[None]) -> None:
@@ -218,7 +219,7 @@ async def _wait_for(ended: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, begin_s: float) -> AsyncIterator[str]:
+async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, begin_s: float) -> AsyncIterator[Text]:
     if not await has_running_server(settings.redis):
         # A server of the recording would block the gateway: a directory has one server.
         advice = "Start the gateway first: its embedded store exists only while it runs."
@@ -243,9 +244,9 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
                 try:
                     async with asyncio.timeout(begin_s):
                         await is_begun.wait()
-                    place = f"the traffic of {name} by {', '.join(begun)}"
+                    place = Text.of("the traffic of {name} by {gateways}", name=name, gateways=", ".join(begun))
                 except TimeoutError:
-                    place = f"the traffic of {name}; no gateway is running yet"
+                    place = Text.of("the traffic of {name}; no gateway is running yet", name=name)
                 yield place
     if recorder.is_empty:
         advice = "Check that it runs with this equipment in its settings: systemctl status microdcs-edge"

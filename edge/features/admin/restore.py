@@ -96,7 +96,15 @@ async def check_backup(
     manifest, contents = await asyncio.to_thread(read_archive, file, memory_limit())
     snapshot = _snapshot(file, contents.pop(STORE, None))
     plan = await asyncio.to_thread(_plan, contents, manifest.members, main_file(given, environ), environ)
-    progress(f"{file}: gateway {manifest.gateway}, microdcs-edge {manifest.version}, {len(contents)} files")
+    progress(
+        Text.of(
+            "{file}: gateway {gateway}, microdcs-edge {version}, {count} files",
+            file=file,
+            gateway=manifest.gateway,
+            version=manifest.version,
+            count=len(contents),
+        )
+    )
     return snapshot, plan
 
 
@@ -121,20 +129,29 @@ async def restore(
         if store is not None and snapshot is not None:
             if not force:
                 await _refuse_over_work(store)
-            await restore_dump(store, snapshot, now, lambda done: progress(f"store: {done} of {len(snapshot)} keys"))
+            every = len(snapshot)
+            await restore_dump(
+                store,
+                snapshot,
+                now,
+                lambda done: progress(Text.of("store: {done} of {every} keys", done=done, every=every)),
+            )
             await record_restore(store, plan.settings, file, by, now)
             if resumed := await active_jobs(store):
-                progress(f"these jobs ran at the time of the backup and continue from there: {_listed(resumed)}")
-                progress("to prevent that, abort them before the gateway starts: edge jobs abort JOB")
+                listed = _listed(resumed)
+                progress(
+                    Text.of("these jobs ran at the time of the backup and continue from there: {jobs}", jobs=listed)
+                )
+                progress(Text.of("to prevent that, abort them before the gateway starts: edge jobs abort JOB"))
     for path in plan.aside:
-        progress(f"kept: {path}{REPLACED_SUFFIX}")
+        progress(Text.of("kept: {path}", path=f"{path}{REPLACED_SUFFIX}"))
     try:
         await asyncio.to_thread(_write, plan)
     except OSError as error:
         message = Text.of("{filename} cannot be written: {reason}", filename=error.filename, reason=error.strerror)
         raise Unavailable(message, "Call it as root (sudo); the restore can be repeated.") from error
     for path in plan.files:
-        progress(f"restored: {path}")
+        progress(Text.of("restored: {path}", path=path))
 
 
 @contextlib.asynccontextmanager

@@ -19,6 +19,7 @@ from edge.features.admin.doctor import examine
 from edge.features.admin.host_check import versions
 from edge.features.admin.snapshot import dump
 from edge.foundation.errors import EdgeError, SettingsError
+from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.keys import key_specs
 from edge.store.open_store import open_store
@@ -117,21 +118,21 @@ async def gather(
     settings, problem = _settings(given, environ)
     redact = redactor(await asyncio.to_thread(secrets_of, settings, main, environ))
     contents = {"README.txt": _README}
-    progress("examining the gateway")
+    progress(Text.of("examining the gateway"))
     contents["doctor.json"] = _json(msgspec.to_builtins(await examine(given, environ)))
     contents["settings.json"] = _json(redact_settings(settings) if settings else {"problems": problem})
     contents["versions.json"] = _json(versions())
-    progress("asking the store")
+    progress(Text.of("asking the store"))
     if settings and settings.redis.url != "embedded:":
         contents["store.json"] = await _or_problem(_statistics(settings))
         if with_jobs:
             contents["store.jsonl"] = await _or_problem(_payloads(settings, now))
     for name, command in (asked or programs)(since):
-        progress(f"asking {command[0]}")
+        progress(Text.of("asking {program}", program=command[0]))
         contents[name] = await run_program(command)
     redacted = {name: redact(text).encode() for name, text in contents.items()}
     size = await asyncio.to_thread(write_archive, file, redacted, now)
-    progress(f"{file}: {size:,} bytes; review the file before you pass it on")
+    progress(Text.of("{file}: {size:,} bytes; review the file before you pass it on", file=file, size=size))
 
 
 def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:

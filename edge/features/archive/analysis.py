@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.features.archive.search import ArchivedJob, Search, all_jobs
+from edge.foundation.text import ENGLISH
 
 MOST_ANALYSED: Final = 5000
 """The newest jobs that an analysis looks at."""
@@ -49,9 +50,12 @@ class Analysis(Struct, frozen=True, kw_only=True):
     steps: tuple[StepQuantiles, ...]
 
 
-def analyse(file: Path, search: Search) -> Analysis:
-    """Return what the newest jobs that meet a search have in common. Raises Refused and ArchiveFault."""
-    return analysis_of(list(islice(all_jobs(file, search), MOST_ANALYSED)))
+def analyse(file: Path, search: Search, language: str = ENGLISH) -> Analysis:
+    """Return what the newest jobs that meet a search have in common, with reasons in a language.
+
+    Raises Refused and ArchiveFault.
+    """
+    return analysis_of(list(islice(all_jobs(file, search, language=language), MOST_ANALYSED)))
 
 
 def analysis_of(jobs: Sequence[ArchivedJob]) -> Analysis:

@@ -42,7 +42,7 @@ from edge.features.archive.search import (
     load_archived,
 )
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text, labels
+from edge.foundation.text import ENGLISH, Text, labels
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import rfc3339
 from edge.model.json_value import plain_value
@@ -140,7 +140,7 @@ async def _find(services: PageServices, call: ApiCall) -> ArchivePage:
 
 async def _analysis(services: PageServices, call: ApiCall) -> Analysis:
     search = search_of(call.query)
-    return await _reading(services, lambda file: analyse(file, search))
+    return await _reading(services, lambda file: analyse(file, search, call.caller.language))
 
 
 async def _pareto(services: PageServices, call: ApiCall) -> Svg:
@@ -163,12 +163,16 @@ async def _export(services: PageServices, call: ApiCall) -> Streamed:
     return Streamed(write_jobs(all_jobs(file, search), form, columns), f"results.{form.value}", MEDIA_TYPES[form])
 
 
-async def _detail(services: PageServices, id_: str) -> ArchivedDetail:
-    return await _reading(services, lambda file: load_archived(file, id_))
+async def _detail(services: PageServices, id_: str, language: str = ENGLISH) -> ArchivedDetail:
+    return await _reading(services, lambda file: load_archived(file, id_, language))
 
 
 async def _result(services: PageServices, call: ApiCall) -> ArchivedResult:
-    return result_of(await _detail(services, call.path["result"]), call.caller.language)
+    return await _result_of(services, call.path["result"], call.caller.language)
+
+
+async def _result_of(services: PageServices, id_: str, language: str) -> ArchivedResult:
+    return result_of(await _detail(services, id_, language), language)
 
 
 def result_of(detail: ArchivedDetail, language: str) -> ArchivedResult:
@@ -247,9 +251,9 @@ def _title(job: ArchivedJob) -> str:
 
 
 async def _result_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
-    results = [result_of(await _detail(services, query.get("id", "")), caller.language)]
+    results = [await _result_of(services, query.get("id", ""), caller.language)]
     if other := query.get("with", ""):
-        results.append(result_of(await _detail(services, other), caller.language))
+        results.append(await _result_of(services, other, caller.language))
     return "result.html", {"results": results, "steps": _compared(results), "subjects": []}
 
 

@@ -36,6 +36,7 @@ _LONGEST_TERM: Final = 200
 _LONGEST_REMARK: Final = 300
 _MOST_REASONS: Final = 20
 _FAILED: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT, ActionState.UNKNOWN})
+_LIMITS: Final = {"high": Text.of("high"), "low": Text.of("low")}
 
 
 class Term(Struct, frozen=True, array_like=True, order=True):
@@ -56,6 +57,8 @@ class Facts(Struct, frozen=True, array_like=True):
     """Why it is not OK: the actions that failed, and the limits that their results violate."""
     error: Text | None = None
     """Why it ended, and who ended it, where no action was not OK."""
+    texts: tuple[Text, ...] = ()
+    """The reasons as texts, for readers of each language; earlier versions did not store them."""
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
@@ -89,7 +92,8 @@ def record_of(documents: JobDocuments, equipment: Mapping[str, str] = NO_EQUIPME
     """
     stored = of_documents(documents)
     job, run = stored.job, stored.run
-    reasons = tuple(dict.fromkeys(_reasons(stored)))[:_MOST_REASONS]
+    texts = tuple(dict.fromkeys(_reasons(stored)))[:_MOST_REASONS]
+    reasons = tuple(map(str, texts))
     without_run = Outcome.FAILED if job.has_failed else Outcome.ABORTED
     outcome = (run.outcome if run is not None and run.ended else without_run).value
     error = as_text(job.error) if job.error and not reasons else None
@@ -105,7 +109,7 @@ def record_of(documents: JobDocuments, equipment: Mapping[str, str] = NO_EQUIPME
         outcome=outcome,
         verdict=job.verdict,
         remark=(reasons[0] if reasons else str(error or ""))[:_LONGEST_REMARK],
-        facts=Facts(_parameters(job.order), _step_times(stored), reasons, error),
+        facts=Facts(_parameters(job.order), _step_times(stored), reasons, error, texts),
         terms=_terms(stored, outcome, reasons, equipment),
         recipe=recipe,
         documents=JobDocuments(
@@ -143,13 +147,13 @@ def _step_times(stored: StoredJob) -> dict[str, int]:
     return {name: state.t(run.ended_at or 0) for name, state in steps if state is not None}
 
 
-def _reasons(stored: StoredJob) -> Iterator[str]:
+def _reasons(stored: StoredJob) -> Iterator[Text]:
     """Yield why a job is not OK: of the latest attempt of each action that it failed, and which limits it violated."""
     for association in _in_order(stored):
         violations = list(_violations(association.result, MOST_LEVELS))
-        yield from (f"{association.action}: {violation}" for violation in violations)
         if association.state in _FAILED and not violations:
-            yield f"{association.action}: {association.state.value.replace('_', ' ')}"
+            violations = [association.state.text]
+        yield from (Text.of("{action}: {fault}", action=association.action, fault=fault) for fault in violations)
 
 
 def _in_order(stored: StoredJob) -> list[Association]:
@@ -168,7 +172,7 @@ def _sent_types(stored: StoredJob) -> Iterator[str]:
                 yield stored.net.actions[key.latest].type_id
 
 
-def _violations(value: Any, levels: int) -> Iterator[str]:
+def _violations(value: Any, levels: int) -> Iterator[Text]:
     """Yield the limits that a result violates, as `torque high`; those of its parts are among them."""
     if not levels or not isinstance(value, Mapping | list):
         return
@@ -177,8 +181,9 @@ def _violations(value: Any, levels: int) -> Iterator[str]:
             yield from _violations(inner, levels - 1)
             continue
         for measured, violation in inner.items():
-            which = violation.get("violation", "") if isinstance(violation, Mapping) else ""
-            yield f"{measured} {str(which).lower()}".strip()
+            which = str(violation.get("violation", "") if isinstance(violation, Mapping) else "").lower()
+            limit = _LIMITS.get(which, which)
+            yield Text.of("{measured} {limit}", measured=measured, limit=limit) if which else as_text(measured)
 
 
 def _terms(stored: StoredJob, outcome: str, reasons: Sequence[str], equipment: Mapping[str, str]) -> tuple[Term, ...]:

@@ -170,6 +170,8 @@ def instant(text: str, default: int) -> int:
 def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
     _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, text = row
     facts = msgspec.json.decode(text, type=Facts)
+    reasons = tuple(reason.in_language(language) for reason in facts.texts) or facts.reasons
+    remark = reasons[0] if reasons else remark
     return ArchivedJob(
         id=id_,
         job_order_id=job_id,
@@ -183,12 +185,15 @@ def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
         remark=stated_in(facts.error, language) if facts.error else remark,
         parameters=facts.parameters,
         step_ms=facts.steps,
-        reasons=facts.reasons,
+        reasons=reasons,
     )
 
 
-def load_archived(file: Path, id_: str) -> ArchivedDetail:
-    """Return a job by the id of its response, or the last one of that JobOrderID. Raises Refused and ArchiveFault."""
+def load_archived(file: Path, id_: str, language: str = ENGLISH) -> ArchivedDetail:
+    """Return a job by the id of its response, or the last one of that JobOrderID, with reasons in a language.
+
+    Raises Refused and ArchiveFault.
+    """
     query = f"SELECT {_COLUMNS} FROM job WHERE id = ?"
     of_order = (
         f"SELECT {_COLUMNS} FROM job WHERE number IN "
@@ -202,15 +207,15 @@ def load_archived(file: Path, id_: str) -> ArchivedDetail:
         raise Refused(
             "unknown_job", Text.of("the archive has no job {job_id!r}", job_id=id_), "Find it: edge results find"
         )
-    return ArchivedDetail(_line(row), of_documents(documents), recorded_of_documents(documents))
+    return ArchivedDetail(_line(row, language), of_documents(documents), recorded_of_documents(documents))
 
 
-def all_jobs(file: Path, search: Search, at_once: int = 500) -> Iterator[ArchivedJob]:
+def all_jobs(file: Path, search: Search, at_once: int = 500, language: str = ENGLISH) -> Iterator[ArchivedJob]:
     """Yield every job that meets a search, page by page: few are in memory. Raises ArchiveFault."""
-    page = find_jobs(file, search, at_once)
+    page = find_jobs(file, search, at_once, language)
     yield from page.jobs
     while page.next:
-        page = find_jobs(file, msgspec.structs.replace(search, after=page.next), at_once)
+        page = find_jobs(file, msgspec.structs.replace(search, after=page.next), at_once, language)
         yield from page.jobs
 
 

@@ -16,6 +16,7 @@ from edge.features.station_files.export import write_archive
 from edge.features.station_files.objects import ObjectDifference, audit_action, audit_subject
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.plant import Operation, OperationType
 from edge.store.reads import load_scopes
@@ -33,13 +34,13 @@ async def _export(core: GatewayParts, operation: Operation, report: Report) -> s
     file = new_file(core, operation)
     scopes = {*core.scopes, *await load_scopes(core.store)}
     objects = await load_objects(core.store, scopes, StationDocuments(core.settings, core.ports))
-    report(STAGE, f"{len(objects)} objects read")
+    report(STAGE, Text.of("{count} objects read", count=len(objects)))
     await asyncio.to_thread(write_archive, file, objects)
     remove_old_files(file.parent, prefix_of(core, operation), core.settings.operations.kept_files)
     return str(file)
 
 
-async def _import(core: GatewayParts, operation: Operation, report: Report) -> str:
+async def _import(core: GatewayParts, operation: Operation, report: Report) -> Text:
     """Apply the station files of this gateway to the store; return how many objects were changed."""
     if not core.settings.station.files:
         raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
@@ -67,4 +68,4 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
     delete = "delete" in operation.arguments
     target = GuardedStore(core.store, now_ms)
     await apply_files(target, core.instance.token, core.scopes, read, documents, record, delete=delete)
-    return f"{changed} object{'' if changed == 1 else 's'} changed"
+    return Text.of("1 object changed") if changed == 1 else Text.of("{changed} objects changed", changed=changed)

@@ -8,6 +8,7 @@ from edge.config import RedisSettings
 from edge.features.admin.archive import read_archive
 from edge.features.admin.backup import Part, back_up
 from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.store.client import Store
 from tests.features.admin.gateways import furnish
 
@@ -15,13 +16,13 @@ NOW = 1_790_000_000_000
 
 
 async def saved(settings: Path, *parts: Part) -> tuple[dict[str, bytes], list[str]]:
-    reported: list[str] = []
+    reported: list[Text] = []
     file = settings.parent.parent / "b.tar.gz"
     await back_up(file, settings, {}, parts, NOW, reported.append)
     assert file.stat().st_mode & 0o777 == 0o600
     manifest, contents = read_archive(file)
     assert (manifest.made_at, manifest.gateway) == (NOW, "edge")
-    return contents, reported
+    return contents, list(map(str, reported))
 
 
 async def test_backup_contains_settings_certificates_users_and_store(

@@ -14,6 +14,7 @@ from edge.features.admin.administration import Administration
 from edge.features.admin.archive import read_archive, write_archive
 from edge.features.admin.backup import Part, back_up
 from edge.features.page.guard import MOST_FILE_BYTES
+from edge.foundation.text import Text
 from tests.features.admin.gateways import furnish
 from tests.features.page.chromium import EXECUTABLE, chromium
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
@@ -36,7 +37,7 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def _drop(_: str) -> None:
+def _drop(_: Text) -> None:
     """Drop the progress of a backup."""
 
 

@@ -46,7 +46,7 @@ async def test_each_message_is_recorded_as_a_line_in_order(
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{topic}/presence", b"online", retain=True)
         async with recording("wrench", settings_of(mqtt, unique), {"sesame"}, file, reported.append) as source:
-            assert source == f"{topic}/+ at {mqtt.url.removeprefix('mqtt://')}"
+            assert str(source) == f"{topic}/+ at {mqtt.url.removeprefix('mqtt://')}"
             await session.publish(
                 f"{topic}/commands",
                 b'{"parameters":{"serial_number":"A-4711","program":7}}',
@@ -149,7 +149,7 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
         background_task(gateway.run(), "gateway"),
         recording("drill", drill, {"sesame"}, file, reported.append) as source,
     ):
-        assert source == "the traffic of drill by edge"
+        assert str(source) == "the traffic of drill by edge"
         gateway.of("drill")(TrafficKind.ASKED, equipment_request)
         gateway.of("drill")(TrafficKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
         gateway.of("drill")(TrafficKind.LOST, "opc.tcp://drill-7:4840 says sesame")
@@ -188,7 +188,7 @@ async def test_missing_gateway_trace_leaves_no_file(drill: Settings, tmp_path: P
     file = tmp_path / "drill.jsonl"
     with pytest.raises(Unavailable, match="no gateway has sent traffic of drill") as refused:
         async with recording("drill", drill, set(), file, print, begin_s=0.05) as source:
-            assert source == "the traffic of drill; no gateway is running yet"
+            assert str(source) == "the traffic of drill; no gateway is running yet"
     assert "systemctl status microdcs-edge" in refused.value.advice
     assert not file.exists()
 
@@ -205,7 +205,7 @@ async def test_recording_starts_no_embedded_store(drill: Settings, tmp_path: Pat
         background_task(TrafficPublisher(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
         recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
     ):
-        assert source == "the traffic of drill by edge"
+        assert str(source) == "the traffic of drill by edge"
 
 
 async def test_lines_recorded_before_a_store_loss_are_kept(drill: Settings, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ async def test_next_recorder_receives_the_trace_of_the_gateway(store: Store, dri
     async with background_task(gateway.run(), "gateway"):
         for number in range(3):
             async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:
-                assert source == "the traffic of drill by edge"
+                assert str(source) == "the traffic of drill by edge"
 
 
 async def test_embedded_store_is_refused_for_recording(drill: Settings, tmp_path: Path) -> None:

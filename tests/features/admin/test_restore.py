@@ -15,6 +15,7 @@ from edge.features.admin.backup import Part, back_up
 from edge.features.admin.restore import restore
 from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Refused, SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.open_store import open_store
 from tests.features.admin.gateways import furnish
@@ -26,7 +27,7 @@ NOW = 1_790_000_000_000
 EVERYTHING = (Part.KEYS, Part.STORE)
 
 
-def nobody(_: str) -> None:
+def nobody(_: Text) -> None:
     """Drop the progress of a restore."""
 
 
@@ -84,15 +85,15 @@ async def test_restore_returns_files_and_store_to_the_saved_state(store: Store, 
     add(settings, "\n[gateway]\nname = 'other'\n")
     (settings.parent / "conf.d" / "later.toml").write_text("[gateway]\nscopes = ['later']\n")
     (settings.parent / "pki" / "own.pem").unlink()
-    reported: list[str] = []
+    reported: list[Text] = []
     await restore(backup, settings, {}, NOW, reported.append, force=False)
     aside = {name: content for name, content in files_of(settings.parent).items() if name.endswith(".before-restore")}
     assert sorted(aside) == ["conf.d/later.toml.before-restore", "edge.toml.before-restore"]
     assert {name: content for name, content in files_of(settings.parent).items() if name not in aside} == files
     assert (settings.parent / "pki" / "own.pem").stat().st_mode & 0o777 == 0o600
     assert [key for key in await dump(store, NOW) if not key.key.startswith(("audit", "operations"))] == kept
-    assert f"restored: {settings}" in reported
-    assert any(line.startswith("store: ") for line in reported)
+    assert f"restored: {settings}" in map(str, reported)
+    assert any(str(line).startswith("store: ") for line in reported)
 
 
 async def test_backup_is_restored_on_a_new_gateway(backup: Path, settings: Path, tmp_path: Path) -> None:
@@ -168,9 +169,9 @@ async def test_jobs_running_at_backup_time_are_reported(store: Store, settings: 
     file = tmp_path / "running.tar.gz"
     await back_up(file, settings, {}, EVERYTHING, NOW, nobody)
     await store.execute("DEL", store.keys.sfc_active_jobs())
-    reported: list[str] = []
+    reported: list[Text] = []
     await restore(file, settings, {}, NOW, reported.append, force=False)
-    assert "these jobs ran at the time of the backup and continue from there: J1" in reported
+    assert "these jobs ran at the time of the backup and continue from there: J1" in map(str, reported)
 
 
 async def test_archive_cannot_write_to_paths_of_its_own_settings(backup: Path, settings: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from edge.features.archive.analysis import StepQuantiles, analyse, analysis_of
 from edge.features.archive.database import ArchiveFile
 from edge.features.archive.search import Search
+from edge.foundation.text import Text
 from tests.features.archive.records import record
 
 
@@ -35,3 +36,14 @@ def test_times_of_the_newest_work_master_are_quantiles(archive_file: ArchiveFile
     analysis = analyse(archive_file.file, Search())
     assert analysis.work_master == "axle"
     assert analysis.steps == (StepQuantiles(step="Fit", jobs=100, p5=595, p25=2575, p50=5050, p75=7525, p95=9505),)
+
+
+def test_reasons_are_counted_in_the_language_of_the_reader(archive_file: ArchiveFile) -> None:
+    """The pictures of a German page had English reasons; those of earlier versions are stored in English only."""
+    late = Text.of("{action}: {fault}", action="inspect", fault=Text.of("timed out"))
+    archive_file.write(
+        [record(1, reasons=(str(late),), texts=(late,)), record(2, reasons=("tighten: angle high",))],
+        {},
+    )
+    analysis = analyse(archive_file.file, Search(), "de")
+    assert [reason.reason for reason in analysis.reasons] == ["inspect: über dem Zeitlimit", "tighten: angle high"]

@@ -95,3 +95,12 @@ async def test_recipe_is_apart_and_returns(plant: Plant) -> None:
     record = record_of(documents)
     assert "recipe" not in record.documents.run
     assert with_recipe(record.documents, record.recipe) == documents
+
+
+async def test_reasons_are_kept_as_texts_for_readers_of_other_languages(plant: Plant, tool: FakeEquipment) -> None:
+    answering(tool, {"violations": {"torque": {"measured": 91, "violation": "High"}}})
+    facts = (await recorded(plant, order("J1"))).facts
+    assert [reason.in_language("de") for reason in facts.texts] == [
+        reason.replace("torque high", "torque zu hoch") for reason in facts.reasons
+    ]
+    assert facts.reasons[0].endswith(": torque high")

@@ -13,6 +13,7 @@ from edge.features.admin.backup import Part, back_up
 from edge.features.admin.restore import check_backup
 from edge.features.admin.restore import restore as restore_gateway
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 
 
 @click.command(epilog="Example: edge backup gateway.tar.gz")
@@ -33,7 +34,11 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
     log_to_stderr()
     wanted = {Part.KEYS: with_key, Part.STORE: not without_store}
     parts = {part for part, is_wanted in wanted.items() if is_wanted}
-    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), print_text))
+    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), _print))
+
+
+def _print(stage: Text) -> None:
+    print_text(str(stage))
 
 
 @click.command(epilog="Example: edge restore gateway.tar.gz")
@@ -56,6 +61,6 @@ def restore(file: Path, settings_file: Path | None, *, force: bool, is_check: bo
     """
     log_to_stderr()
     if is_check:
-        asyncio.run(check_backup(file, settings_file, os.environ, print_text))
+        asyncio.run(check_backup(file, settings_file, os.environ, _print))
         return
-    asyncio.run(restore_gateway(file, settings_file, os.environ, now_ms(), print_text, force=force, by=operator_name()))
+    asyncio.run(restore_gateway(file, settings_file, os.environ, now_ms(), _print, force=force, by=operator_name()))

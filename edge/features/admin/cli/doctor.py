@@ -41,4 +41,8 @@ def support_bundle(file: Path, since: str, settings_file: Path | None, *, with_j
     contains keys; passwords are hidden everywhere. Logs name jobs, users and addresses: review the file first.
     """
     log_to_stderr("critical")
-    asyncio.run(gather(file, settings_file, os.environ, since, now_ms(), print_text, with_jobs=with_jobs))
+    asyncio.run(
+        gather(
+            file, settings_file, os.environ, since, now_ms(), lambda stage: print_text(str(stage)), with_jobs=with_jobs
+        )
+    )

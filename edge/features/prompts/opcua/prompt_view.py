@@ -16,7 +16,7 @@ from msgspec import Struct
 from edge.app.parts import GatewayParts
 from edge.features.prompts.open_prompt import OpenPrompt
 from edge.features.prompts.prompt import PromptField, PromptKind
-from edge.foundation.text import labels, language_for
+from edge.foundation.text import Text, labels, language_for
 from edge.model.localized_text import AuthorText, choose_text, localized, title_of
 from edge.opcua.access import LOCALES
 from edge.opcua.server_core import ServerCore
@@ -191,7 +191,12 @@ def _title(item: PromptField) -> ua.LocalizedText:
 
 
 _DIALOG: Final[tuple[ConditionMember, ...]] = (
-    *two_states("DialogState", ("Active", "Inactive"), lambda v: v.is_open, lambda v: instant(v.instant_of("dialog"))),
+    *two_states(
+        "DialogState",
+        (Text.of("Active"), Text.of("Inactive")),
+        lambda v: v.is_open,
+        lambda v: instant(v.instant_of("dialog")),
+    ),
     property_member("Prompt", T.LocalizedText, _question),
     property_member("ResponseOptionSet", T.LocalizedText, lambda v: v.options, is_array=True),
     property_member("DefaultResponse", T.Int32, lambda v: v.ok_response),

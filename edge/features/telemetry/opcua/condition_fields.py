@@ -10,6 +10,8 @@ from asyncua import ua
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionView
+from edge.foundation.text import Text
+from edge.opcua.access import session_text
 from edge.ports.alarm import ActiveState
 from edge.uaserver.condition_members import (
     BASE_MEMBERS,
@@ -64,6 +66,15 @@ _SHELVED: Final[Mapping[str, int]] = MappingProxyType(
         "Unshelved": _I.ShelvedStateMachineType_Unshelved,
         "Timed Shelved": _I.ShelvedStateMachineType_TimedShelved,
         "One Shot Shelved": _I.ShelvedStateMachineType_OneShotShelved,
+    }
+)
+_MACHINE_TEXTS: Final[Mapping[str, Text]] = MappingProxyType(
+    {
+        text.id: text
+        for text in (
+            *(Text.of("HighHigh"), Text.of("High"), Text.of("Low"), Text.of("LowLow")),
+            *(Text.of("Unshelved"), Text.of("Timed Shelved"), Text.of("One Shot Shelved")),
+        )
     }
 )
 
@@ -121,7 +132,7 @@ def _limit(name: str) -> Callable[[ConditionView], Any]:
     return value
 
 
-def _states(name: str, texts: tuple[str, str], is_true: Callable[[ConditionView], bool], state: str) -> Any:
+def _states(name: str, texts: tuple[Text, Text], is_true: Callable[[ConditionView], bool], state: str) -> Any:
     return two_states(name, texts, is_true, lambda view: instant(view.instant_of(state)))
 
 
@@ -130,7 +141,7 @@ def _machine_state(
 ) -> Iterator[ConditionMember]:
     def shown(view: ConditionView) -> Any:
         current = text(view)
-        return None if current is None else ua.LocalizedText(current, "en")
+        return None if current is None else session_text(_MACHINE_TEXTS[current])
 
     def identifier(view: ConditionView) -> Any:
         current = text(view)
@@ -168,13 +179,15 @@ _ALARM: Final[tuple[ConditionMember, ...]] = (
     property_member(
         "SuppressedOrShelved", T.Boolean, lambda v: bool(v.alarm.suppressed or v.alarm.shelving or v.alarm.disabled)
     ),
-    *two_states("ActiveState", ("Active", "Inactive"), lambda v: v.is_active, _active_since),
-    *_states("AckedState", ("Acknowledged", "Unacknowledged"), lambda v: v.is_acknowledged, "acked"),
-    *_states("ConfirmedState", ("Confirmed", "Unconfirmed"), lambda v: v.is_confirmed, "confirmed"),
-    *_states("SuppressedState", ("Suppressed", "Unsuppressed"), lambda v: v.alarm.suppressed, "suppressed"),
+    *two_states("ActiveState", (Text.of("Active"), Text.of("Inactive")), lambda v: v.is_active, _active_since),
+    *_states("AckedState", (Text.of("Acknowledged"), Text.of("Unacknowledged")), lambda v: v.is_acknowledged, "acked"),
+    *_states("ConfirmedState", (Text.of("Confirmed"), Text.of("Unconfirmed")), lambda v: v.is_confirmed, "confirmed"),
+    *_states(
+        "SuppressedState", (Text.of("Suppressed"), Text.of("Unsuppressed")), lambda v: v.alarm.suppressed, "suppressed"
+    ),
     *two_states(
         "LatchedState",
-        ("Latched", "Unlatched"),
+        (Text.of("Latched"), Text.of("Unlatched")),
         lambda v: v.alarm.active is ActiveState.LATCHED,
         lambda v: instant(v.alarm.cleared_at),
     ),

@@ -25,6 +25,8 @@ from edge.features.telemetry.model.rule import (
     Rule,
     StaleRule,
 )
+from edge.model.localized_text import localized
+from edge.opcua.access import LOCALES
 from edge.ports.alarm import ID_LENGTH, AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
 from edge.ports.sample_value import GATEWAY_TAGS
 from edge.store.kept_alarms import AlarmChange
@@ -228,10 +230,10 @@ class ConditionView(Struct, frozen=True):
 
     @property
     def message(self) -> ua.LocalizedText:
-        """Return its text, in English if there is one."""
+        """Return its text in the language of the session, else in English or the first one; without any its rule."""
         texts = (self.branch or self.alarm).message
-        language = "en" if "en" in texts else next(iter(texts), "")
-        return ua.LocalizedText(texts.get(language, self.alarm.rule), language or None)
+        chosen = localized(dict(texts) or self.alarm.rule, LOCALES.get())
+        return ua.LocalizedText(chosen.text, chosen.locale or None)
 
     def branches(self) -> Iterator["ConditionView"]:
         """Yield its branches."""

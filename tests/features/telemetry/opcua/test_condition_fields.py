@@ -9,6 +9,7 @@ from asyncua.ua.ua_binary import variant_to_binary
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel
 from edge.features.telemetry.opcua.condition_fields import fields_of, level_of
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, FollowedAlarm
+from edge.opcua.access import reading_in
 from edge.ports.alarm import ActiveState, Alarm, Shelving
 
 PLACE = ConditionPlace(ua.NodeId("station-1", 8), "station-1", "Alarms/station-1")
@@ -69,3 +70,16 @@ def test_shelving_state_is_one_of_three_states(shelving: Shelving | None, state:
     fields = fields_of(view(shelving=shelving))
     assert fields["ShelvingState/CurrentState"].Value.Text == state
     assert fields["SuppressedOrShelved"].Value is (shelving is not None)
+
+
+def test_message_and_states_are_in_the_language_of_the_session() -> None:
+    fields = fields_of(view(message={"en": "too hot", "de": "zu heiß"}))
+    assert fields["Message"].Value == ua.LocalizedText("too hot", "en")
+    with reading_in(("de-AT", "en")):
+        assert fields["Message"].Value == ua.LocalizedText("zu heiß", "de")
+        states = [fields[path].Value.Text for path in ("ActiveState", "AckedState", "LimitState/CurrentState")]
+    assert states == ["Aktiv", "Nicht quittiert", "Hoch"]
+
+
+def test_alarm_without_a_message_is_named_by_its_rule() -> None:
+    assert fields_of(view())["Message"].Value == ua.LocalizedText("hot")
