@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from edge.config import Settings
 from edge.config.value import Secret
+from edge.foundation.text import ENGLISH, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.secret_text import HIDDEN, PATTERNS, START_OF_WORD
 from edge.store.dead_letters import RefusedMessage
@@ -171,10 +172,12 @@ class PublicRefused(Struct, frozen=True, kw_only=True):
 def without_secrets(message: RefusedMessage, redact: Redact) -> RefusedMessage:
     """Return a message without secrets: a sender may have sent its password where it does not belong."""
     payload = redact(message.payload.decode()).encode()
-    return msgspec.structs.replace(message, reason=redact(message.reason), payload=payload)
+    redacted = redact(str(message.reason))
+    reason = message.reason if redacted == str(message.reason) else redacted
+    return msgspec.structs.replace(message, reason=reason, payload=payload)
 
 
-def public_refused(message: RefusedMessage) -> PublicRefused:
+def public_refused(message: RefusedMessage, language: str = ENGLISH) -> PublicRefused:
     """Return the public form of a message."""
     return PublicRefused(
         at=rfc3339(message.at),
@@ -182,6 +185,6 @@ def public_refused(message: RefusedMessage) -> PublicRefused:
         type=message.event_type or None,
         id=message.event_id or None,
         kind=message.kind,
-        reason=message.reason,
+        reason=stated_in(message.reason, language),
         payload=message.payload.decode(),
     )

@@ -29,7 +29,7 @@ def table(letters: Mapping[str, Letter]) -> Table:
     """Return letters as a table, one per row."""
     fitted_table = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"), empty="no dead letters")
     for letter_id, letter in letters.items():
-        cells = (letter_id, local_time(letter.at), letter.job_id, str(subject_of(letter)), letter.reason)
+        cells = (letter_id, local_time(letter.at), letter.job_id, str(subject_of(letter)), str(letter.reason))
         fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
     return fitted_table
 
@@ -42,7 +42,7 @@ def report(letter_id: str, letter: Letter) -> Iterator[str]:
         "scope": letter.scope,
         "job": letter.job_id,
         "what": str(subject_of(letter)),
-        "reason": letter.reason,
+        "reason": str(letter.reason),
         **letter.details,
         "retry": str(retry_effect(letter)),
     }

@@ -437,7 +437,7 @@ class ConnectedEquipment:
             _log.warning("equipment event discarded", equipment=self.name, **fields)
         payload = refusal.payload if isinstance(refusal, UnreadableEventError) else b""
         await self._station.record_refusal(
-            RefusedMessage(self._place, "", "", refusal.kind, bounded_message(refusal), payload)
+            RefusedMessage(self._place, "", "", refusal.kind, bounded_text(refusal), payload)
         )
 
     def _connected(self) -> Device:

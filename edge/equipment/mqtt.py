@@ -565,7 +565,7 @@ class MqttEquipment:
         request = message.user_properties
         attributes = request.get("type", ""), request.get("id", "")
         await self._station.record_refusal(
-            RefusedMessage(message.topic, *attributes, refusal.kind, refusal.message, message.payload)
+            RefusedMessage(message.topic, *attributes, refusal.kind, refusal.text, message.payload)
         )
         self._faults.warning(
             "equipment message refused",

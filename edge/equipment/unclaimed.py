@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from edge.equipment.device import bounded_message
+from edge.equipment.device import bounded_text
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.cloudevent import new_id
 from edge.model.instant import milliseconds
@@ -114,7 +114,7 @@ class LateResults:
     async def skip(self, result_id: str, refusal: Refused) -> None:
         """Record a result that cannot be read, for a person to fetch at the device; raises Unavailable."""
         _log.warning("result skipped", result=result_id, reason=refusal.message)
-        message = RefusedMessage(self._source, "", result_id, refusal.kind, bounded_message(refusal), b"")
+        message = RefusedMessage(self._source, "", result_id, refusal.kind, bounded_text(refusal), b"")
         await self._station.record_refusal(message)
 
     async def report_surely(
@@ -165,6 +165,6 @@ class OwnEvents:
             return await self._station.event(event) is not None
         except NoRoom as error:
             payload = msgspec.json.encode(data)
-            refused = RefusedMessage(self._source, type_id, event.event_id, "no_room", error.message, payload)
+            refused = RefusedMessage(self._source, type_id, event.event_id, "no_room", error.text, payload)
             await self._station.record_refusal(refused)
             return False

@@ -22,7 +22,13 @@ class EdgeError(Exception):
     @property
     def sentences(self) -> str:
         """Return the message and the advice as sentences of one line."""
-        return ". ".join(text.removesuffix(".") for text in (self.message, self.advice) if text) + "."
+        return str(self.sentences_text)
+
+    @property
+    def sentences_text(self) -> Text:
+        """Return the message and the advice as sentences, for each language."""
+        texts = (text for text in (self.text, self.advice_text) if text.id)
+        return join_texts(" ", (text if str(text).endswith(".") else Text.of("{text}.", text=text) for text in texts))
 
 
 class Unavailable(EdgeError):

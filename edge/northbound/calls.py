@@ -212,18 +212,18 @@ class CallHandler:
             kind, reason = refusal.kind, refusal.sentences
             key = f"{call.source} {kind} {reason}"
             self._refusals.warning("message refused", key, source=call.source, kind=kind, reason=reason)
-            await self._record_refusal(call, kind, reason)
+            await self._record_refusal(call, kind, refusal.sentences_text)
             reply = refusal_reply(kind, reason)
         await self._store.settle()
         return self._reply_event(reply, call)
 
     async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:
         """Return the answer to a call that met a defect. Raises Unavailable when the store is unavailable."""
-        reason = f"the call met a defect of this software: {type(error).__name__}"
+        reason = Text.of("the call met a defect of this software: {name}", name=type(error).__name__)
         if isinstance(error, DocumentTooNew):
-            reason = error.sentences
+            reason = error.sentences_text
         await self._record_refusal(call, "internal", reason)
-        return self._reply_event(refusal_reply("internal", reason), call)
+        return self._reply_event(refusal_reply("internal", str(reason)), call)
 
     def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
         if self._trail is None or (change := reply.change) is None:
@@ -233,7 +233,7 @@ class CallHandler:
         name = f"{event.id}\n{record.kind}\n{record.action}\n{record.status}"
         self._trail.record(record, audit.call_claim(event.source, name, record.at))
 
-    async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
+    async def _record_refusal(self, call: IncomingCall, kind: str, reason: Text) -> None:
         identity = call.attributes.get("type", ""), call.attributes.get("id", "")
         await self._recorder.record(RefusedMessage(call.source, *identity, kind, reason, call.raw))
 

@@ -327,7 +327,7 @@ def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent
             job_order_id=letter.job_id,
             command_id=details.get("command_id", ""),
             source=details.get("source", ""),
-            reason=letter.reason,
+            reason=str(letter.reason),
             data=_data(details.get("data", "null")),
         ),
     )

@@ -46,7 +46,7 @@ def split_lines(
 
 
 class BatchError(ValueError):
-    """An entry that is not a batch; the message says why."""
+    """An entry that is not a batch; the message is the error of its decoding."""
 
 
 def is_name(name: str) -> bool:
@@ -109,7 +109,7 @@ def decode_batch(fields: Mapping[str, str]) -> tuple[Batch, tuple[str, ...]]:
     try:
         producer, number, arrived_at = fields["producer"], int(fields["number"]), int(fields["at"])
     except (KeyError, ValueError) as error:
-        raise BatchError(f"it is not a batch: {error!r}") from None
+        raise BatchError(repr(error)) from None
     lines, faults = _lines(text for name, text in fields.items() if name.isdecimal())
     return Batch(producer, number, arrived_at, lines, is_placed=_PLACED in fields), faults
 

@@ -415,7 +415,7 @@ class Answers:
         data = msgspec.json.encode(result.data).decode(errors="replace")
         details = {"command_id": result.command_id or "", "source": result.source, "key": result.key}
         details |= {"data": data[:_LETTER_DATA], "created_at": str(result.created_at or "")}
-        letter = Letter(LetterKind.LATE, result.scope, job_id, str(reason), self._runs.clock(), details)
+        letter = Letter(LetterKind.LATE, result.scope, job_id, reason, self._runs.clock(), details)
         added = dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
         commit = join((added, self._mark(result.source, result.key, "null")))
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
@@ -448,7 +448,7 @@ class Answers:
     async def record_refusal(self, message: RefusedMessage) -> None:
         """Keep a refused message for a person to look at, and count it."""
         self.stats.record_contact(self._runs.clock())
-        self.stats.record_refused(message.kind, message.reason)
+        self.stats.record_refused(message.kind, str(message.reason))
         await self._recorder.record(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:

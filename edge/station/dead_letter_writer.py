@@ -33,7 +33,7 @@ class DeadLetterWriter:
         """Write the letter of a work entry; its job ends as aborted in every state."""
         reason = _defect(_what(asked.kind), error)
         kind = LetterKind.START if asked.kind is WorkKind.START_RECIPE else LetterKind.DECISION
-        letter = Letter(kind, asked.scope, asked.job_id, str(reason), self._runs.clock())
+        letter = Letter(kind, asked.scope, asked.job_id, reason, self._runs.clock())
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
         also = join((self._add(letter), done))
         await self._fail(asked.job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, also)
@@ -72,7 +72,7 @@ class DeadLetterWriter:
             await self._store.commit(runs.set_timer(keys, job_id, now + self._runs.context.keep_ended_ms))
             return
         reason = _defect(Text.of("its deadline"), error)
-        letter = Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, str(reason), now)
+        letter = Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, reason, now)
         if job is None:
             await self._store.commit(join((runs.set_timer(keys, job_id, None), self._add(letter))))
         else:
@@ -84,7 +84,7 @@ class DeadLetterWriter:
         reason = Text.of("cannot be sent: {name}: {reason}", name=type(error).__name__, reason=error)
         details = {"phase": outgoing.phase.value, "command_id": outgoing.command_id}
         details |= {"step": outgoing.step, "type_id": outgoing.type_id}
-        letter = Letter(LetterKind.COMMAND, scope, job_id, str(reason), self._runs.clock(), details)
+        letter = Letter(LetterKind.COMMAND, scope, job_id, reason, self._runs.clock(), details)
         if outgoing.phase is Phase.STOP:
             await self._store.commit(self._add(letter))
         else:
@@ -93,7 +93,7 @@ class DeadLetterWriter:
         _log(letter)
 
     def _start_letter(self, scope: str, job_id: str, error: Exception) -> Letter:
-        return Letter(LetterKind.START, scope, job_id, str(_start_reason(error)), self._runs.clock())
+        return Letter(LetterKind.START, scope, job_id, _start_reason(error), self._runs.clock())
 
     def _add(self, letter: Letter) -> Commit:
         return dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
@@ -137,7 +137,7 @@ class DeadLetterWriter:
 
 def _log(letter: Letter) -> None:
     logger.error(
-        "dead letter written", kind=letter.kind.value, scope=letter.scope, job=letter.job_id, reason=letter.reason
+        "dead letter written", kind=letter.kind.value, scope=letter.scope, job=letter.job_id, reason=str(letter.reason)
     )
 
 

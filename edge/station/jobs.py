@@ -530,7 +530,7 @@ def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:
         event_type=METHOD_TYPE.format(call.method),
         event_id=call.event_id,
         kind="declined",
-        reason=f"ReturnStatus {answer.status.words}: {answer.reason}",
+        reason=Text.of("ReturnStatus {status}: {reason}", status=Text(answer.status.words), reason=answer.reason),
         payload=msgspec.json.encode(call.arguments),
     )
 

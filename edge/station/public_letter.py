@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.sfc.signal import Phase
 from edge.store.client import Store
@@ -26,15 +26,15 @@ class PublicLetter(Struct, frozen=True, kw_only=True):
     details: Mapping[str, str]
 
 
-def public_letter(letter_id: str, letter: Letter) -> PublicLetter:
-    """Return the public form of a letter."""
+def public_letter(letter_id: str, letter: Letter, language: str = ENGLISH) -> PublicLetter:
+    """Return the public form of a letter, its reason in a language."""
     return PublicLetter(
         id=letter_id,
         kind=letter.kind,
         scope=letter.scope,
         job_order_id=letter.job_id or None,
         at=rfc3339(letter.at),
-        reason=letter.reason,
+        reason=stated_in(letter.reason, language),
         details=letter.details,
     )
 

@@ -19,6 +19,7 @@ STREAM_LENGTH = 1000
 _TELEMETRY = "telemetry/"
 """Begins the id of a letter of telemetry: the streams number their entries independently."""
 _REDACTED = "redacted"
+_TEXT = "text"
 _LATE = "late/"
 """Begins the id of a late result."""
 
@@ -45,7 +46,7 @@ class Letter(Struct, frozen=True):
     kind: LetterKind
     scope: str
     job_id: str
-    reason: str
+    reason: str | Text
     at: int
     details: Mapping[str, str] = field(default_factory=dict)
     is_redacted: bool = False
@@ -61,7 +62,7 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
     key = keys.late_results() if letter.kind is LetterKind.LATE else keys.sfc_dead_letters()
     entry = (
         *("kind", letter.kind.value, "scope", letter.scope, "job_id", letter.job_id, "at", str(letter.at)),
-        *("reason", hide_secrets(letter.reason), *redacted_fields("details", letter.details)),
+        *(*reason_fields(letter.reason), *redacted_fields("details", letter.details)),
         *generation_fields(keys),
     )
     return join(
@@ -70,6 +71,20 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
             operation("PEXPIRE", key, keep_ms),
         )
     )
+
+
+def reason_fields(reason: str | Text, most: int | None = None) -> tuple[str, ...]:
+    """Return the fields of a reason: English without secrets, and its id with values where it has none."""
+    stated = str(reason)
+    hidden = hide_secrets(stated)
+    if isinstance(reason, str) or hidden != stated[:most]:
+        return "reason", hidden[:most]
+    return "reason", hidden, _TEXT, msgspec.json.encode(reason).decode()
+
+
+def _reason(found: Mapping[str, str]) -> str | Text:
+    """Return a reason as it was stored; earlier versions stored English only."""
+    return msgspec.json.decode(found[_TEXT], type=Text) if _TEXT in found else found["reason"]
 
 
 def redacted_fields(name: str, data: Mapping[str, str]) -> tuple[str, ...]:
@@ -159,7 +174,7 @@ def _batch_letter(entry: Entry) -> Letter:
     """Return a batch that was set aside; its details are the fields of the batch."""
     found = entry.fields
     fields = msgspec.json.decode(found["fields"], type=dict[str, str])
-    return Letter(LetterKind.TELEMETRY, "", "", found["reason"], int(found["at"]), fields, _REDACTED in found)
+    return Letter(LetterKind.TELEMETRY, "", "", _reason(found), int(found["at"]), fields, _REDACTED in found)
 
 
 def _letter(entry: Entry) -> Letter:
@@ -168,7 +183,7 @@ def _letter(entry: Entry) -> Letter:
         kind=LetterKind(found["kind"]),
         scope=found["scope"],
         job_id=found["job_id"],
-        reason=found["reason"],
+        reason=_reason(found),
         at=int(found["at"]),
         details=msgspec.json.decode(found["details"], type=dict[str, str]),
         is_redacted=_REDACTED in found,
@@ -192,7 +207,7 @@ class RefusedMessage(Struct, frozen=True):
     event_type: str
     event_id: str
     kind: str
-    reason: str
+    reason: str | Text
     payload: bytes
     at: int | None = None
     """When it was stored, in milliseconds since the epoch; read from the store."""
@@ -214,12 +229,11 @@ def _append(keys: Keys, message: RefusedMessage) -> Commit:
         "type": message.event_type,
         "id": message.event_id,
         "kind": message.kind,
-        "reason": hide_secrets(message.reason),
     }
     cut = {name: text[:_KEPT_CHARACTERS] for name, text in texts.items()}
     # A longer payload is not read whole: secrets in its beginning are found by their form.
     payload = hide_in_payload(message.payload[:_READ_BYTES])[:_KEPT_BYTES]
-    entry = fields(cut | {"payload": payload})
+    entry = *fields(cut | {"payload": payload}), *reason_fields(message.reason, _KEPT_CHARACTERS)
     return operation("XADD", keys.event_refused_list(), "MAXLEN", "~", MOST_REFUSED, "*", *entry)
 
 
@@ -232,7 +246,7 @@ async def newest_refused(store: Store, many: int) -> list[RefusedMessage]:
             event_type=entry.fields["type"],
             event_id=entry.fields["id"],
             kind=entry.fields["kind"],
-            reason=entry.fields["reason"],
+            reason=_reason(entry.fields),
             payload=entry.fields["payload"].encode(),
             at=int(entry.entry_id.partition("-")[0]),
         )

@@ -7,11 +7,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.model.secret_text import hide_secrets
 from edge.store import reads
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
-from edge.store.dead_letters import redacted_fields
+from edge.store.dead_letters import reason_fields, redacted_fields
 from edge.store.keys import RULES_GROUP, Keys
 from edge.store.reads import Entry, entries
 
@@ -52,10 +53,10 @@ def delivery_size(store: Store) -> int:
     return command_size(*claim, "FORCE", "JUSTID", "LASTID", position) + command_size(*moved)
 
 
-def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
+def dead_letter(keys: Keys, entry: Entry, reason: str | Text, now: int) -> Commit:
     """Return the letter of an entry, without secrets."""
-    letter = {"id": entry.entry_id, "at": str(now), "reason": hide_secrets(reason)}
-    content = redacted_fields("fields", entry.fields)
+    letter = {"id": entry.entry_id, "at": str(now)}
+    content = *reason_fields(reason), *redacted_fields("fields", entry.fields)
     return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter), *content)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import GROUP, Keys
@@ -37,7 +38,7 @@ class UnreadableEntry(Struct, frozen=True):
     entry_id: str
     scope: str
     fields: Mapping[str, str]
-    reason: str
+    reason: str | Text
 
 
 def add(keys: Keys, scope: str, kind: WorkKind, job_id: str) -> Commit:
@@ -143,4 +144,6 @@ def _work(scope: str, entry: Entry) -> Work | UnreadableEntry:
     try:
         return Work(entry.entry_id, scope, WorkKind(found["action"]), found["job_id"])
     except (KeyError, ValueError) as error:
-        return UnreadableEntry(entry.entry_id, scope, found, f"it is not understood: {error!r}")
+        return UnreadableEntry(
+            entry.entry_id, scope, found, Text.of("it is not understood: {reason}", reason=repr(error))
+        )

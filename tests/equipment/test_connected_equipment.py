@@ -121,7 +121,7 @@ async def test_invalid_device_event_is_discarded_without_a_reconnect(wait_until:
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: plug.taken)
     assert (plug.attempts, plug.taken) == (2, [{"length": 2}])
-    assert [(refused.way, refused.kind, refused.reason) for refused in station.refused] == [
+    assert [(refused.way, refused.kind, str(refused.reason)) for refused in station.refused] == [
         ("the wall", "unreadable", "a structure is not as defined"),
         ("the wall", "internal", "what happened met a defect of this software: TypeError"),
     ]

@@ -75,7 +75,11 @@ class Scene(RecordingStation):
         begun_at = datetime.now(UTC).isoformat(timespec="seconds")
         header = RecordingHeader(equipment=self.name, settings=shown, version="0.1.0", begun_at=begun_at)
         (DIRECTORY / f"{file}.jsonl").write_bytes(b"\n".join([msgspec.json.encode(header), *self.lines, b""]))
-        got = {"answers": self.answers, "events": self.events, "refused": self.refused}
+        got = {
+            "answers": self.answers,
+            "events": self.events,
+            "refused": [replace(refused, reason=str(refused.reason)) for refused in self.refused],
+        }
         text = msgspec.json.format(msgspec.json.encode(got), indent=2)
         (DIRECTORY / f"{file}.station.json").write_bytes(text + b"\n")
 

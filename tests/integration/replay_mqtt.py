@@ -136,5 +136,8 @@ async def play(
             await wait_until(lambda line=line, taken=taken: replay.has_taken(line, taken))
         await wait_until(lambda: len(heard) >= len(lines))
     # The topics of what it refused begin with a word of this test.
-    station.refused = [replace(refused, way=refused.way.removeprefix(f"{unique}/")) for refused in station.refused]
+    station.refused = [
+        replace(refused, way=refused.way.removeprefix(f"{unique}/"), reason=str(refused.reason))
+        for refused in station.refused
+    ]
     return station

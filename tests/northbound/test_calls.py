@@ -215,7 +215,7 @@ async def test_refused_message_is_counted_and_stored_truncated(calls: CallHandle
     assert await dead_letters.count_refused(store) == 2
     defect, unread = await dead_letters.newest_refused(store, 10)
     assert (unread.way, unread.event_type, unread.event_id, unread.kind) == ("app/jobs", "told.v1", "7", "unreadable")
-    assert unread.reason == "no event. Send one."
+    assert str(unread.reason) == "no event. Send one."
     assert unread.payload == b"\\xff" * 1024
     assert (defect.kind, defect.payload) == ("internal", b"")
 

@@ -55,7 +55,7 @@ async def test_deadline_with_a_repeated_defect_fails_its_job(running: Plant, clo
         job = await running.until_state("J1", JobState.ABORTED)
     (letter,) = (await dead_letters.load_all(running.store)).values()
     assert (letter.kind, letter.scope, letter.job_id) == (LetterKind.DEADLINE, SCOPE, "J1")
-    assert letter.reason == str(job.error)
+    assert str(letter.reason) == str(job.error)
     assert await running.timer("J1") == clock.now + KEEP_ENDED_MS
 
 

@@ -1,7 +1,11 @@
 """Dead letters have a lifetime and a limit, and can be deleted."""
 
+import pytest
 from msgspec.structs import replace
 
+from edge.app.redaction import public_refused
+from edge.foundation.text import Text
+from edge.station.public_letter import public_letter
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import (
@@ -75,7 +79,7 @@ async def test_long_texts_are_truncated(store: Store) -> None:
         record_refusal(store.keys, RefusedMessage(endless, endless, endless, "unreadable", endless, b""))
     )
     (refused,) = await dead_letters.newest_refused(store, 1)
-    assert {len(text) for text in (refused.way, refused.event_type, refused.event_id, refused.reason)} == {1000}
+    assert {len(text) for text in (refused.way, refused.event_type, refused.event_id, str(refused.reason))} == {1000}
 
 
 async def test_declined_call_is_counted_separately_from_refused_messages(store: Store) -> None:
@@ -86,3 +90,34 @@ async def test_declined_call_is_counted_separately_from_refused_messages(store: 
         0,
         1,
     )
+
+
+REASON = Text.of(
+    "{what} met a defect of this software: {name}: {reason}", what=Text.of("its start"), name="E", reason="x"
+)
+
+
+async def test_reason_of_a_letter_is_kept_for_readers_of_each_language(store: Store) -> None:
+    """Pages in German and French showed it in English."""
+    await store.commit(dead_letters.add(store.keys, Letter(LetterKind.START, "s", "J1", REASON, 0), 60_000))
+    ((letter_id, letter),) = (await dead_letters.load_all(store)).items()
+    assert letter.reason == REASON
+    assert public_letter(letter_id, letter, "de").reason == "sein Start traf auf einen Fehler dieser Software: E: x"
+    (entry,) = await store.execute("XRANGE", store.keys.sfc_dead_letters(), "-", "+")
+    assert entry[1]["reason"] == "its start met a defect of this software: E: x"
+
+
+@pytest.mark.parametrize("value", ["password=sesame1", "y" * 2000])
+async def test_reason_with_a_secret_or_a_long_value_is_kept_in_english(store: Store, value: str) -> None:
+    reason = Text.of("{count} objects read", count=value)
+    await store.commit(record_refusal(store.keys, replace(message(1), reason=reason)))
+    (refused,) = await dead_letters.newest_refused(store, 1)
+    assert isinstance(refused.reason, str)
+    assert "sesame1" not in refused.reason
+    assert len(refused.reason) <= 1000
+
+
+async def test_reason_of_an_earlier_version_is_still_read(store: Store) -> None:
+    await store.commit(record_refusal(store.keys, replace(message(1), reason="it was refused by an earlier version")))
+    (refused,) = await dead_letters.newest_refused(store, 1)
+    assert public_refused(refused, "de").reason == "it was refused by an earlier version"

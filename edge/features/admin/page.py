@@ -110,24 +110,24 @@ async def _release(services: PageServices, call: ApiCall) -> ReleasedStops:
     return ReleasedStops(released=tuple(released))
 
 
-async def _refused(services: PageServices, last: int) -> RefusedList:
+async def _refused(services: PageServices, last: int, language: str) -> RefusedList:
     opened = administration(services)
     redact = redactor(secrets_of(opened.settings, main_file(opened.settings_file, os.environ), os.environ))
     messages = await newest_refused(services.store, last)
     return RefusedList(
-        messages=tuple(public_refused(without_secrets(message, redact)) for message in messages),
+        messages=tuple(public_refused(without_secrets(message, redact), language) for message in messages),
         refused=await count_refused(services.store),
         declined=await count_refused(services.store, DECLINED_COUNTER),
     )
 
 
 async def _list_refused(services: PageServices, call: ApiCall) -> RefusedList:
-    return await _refused(services, _last_of(call.query))
+    return await _refused(services, _last_of(call.query), call.caller.language)
 
 
-async def _list_letters(services: PageServices, _: ApiCall) -> LetterList:
+async def _list_letters(services: PageServices, call: ApiCall) -> LetterList:
     letters = await load_all(services.store)
-    return LetterList(letters=tuple(public_letter(id, letter) for id, letter in letters.items()))
+    return LetterList(letters=tuple(public_letter(id, letter, call.caller.language) for id, letter in letters.items()))
 
 
 async def _retry(services: PageServices, call: ApiCall) -> LetterList:
@@ -197,11 +197,11 @@ async def _messages_page(services: PageServices, caller: WebCaller, _: Mapping[s
     caller.require(Role.ENGINEER)
     letters = await load_all(services.store)
     newest = list(letters.items())[-_ROWS_OF_PAGE:]
-    rows = [(public_letter(id, letter), *_described(letter, caller.language)) for id, letter in newest]
+    rows = [(public_letter(id, letter, caller.language), *_described(letter, caller.language)) for id, letter in newest]
     return "messages.html", {
         "letters": rows,
         "retryable": {id for id, letter in letters.items() if can_retry(letter)},
-        "refused": await _refused(services, _ROWS_OF_PAGE),
+        "refused": await _refused(services, _ROWS_OF_PAGE, caller.language),
         "subjects": ["messages"],
     }
 

@@ -62,9 +62,9 @@ class ToolEvents:
         self._station = station
         self.report = OwnEvents(name, type_ids, station, scope).report
 
-    async def refuse(self, reason: str, data: str) -> None:
+    async def refuse(self, reason: Text, data: str) -> None:
         """Record a message that cannot be read."""
-        _log.warning("controller message unreadable", equipment=self._name, reason=reason)
+        _log.warning("controller message unreadable", equipment=self._name, reason=str(reason))
         message = RefusedMessage(self._place, "", "", "unreadable", reason, data.encode("latin-1"))
         await self._station.record_refusal(message)
 
@@ -114,7 +114,7 @@ class TighteningDevice:
         self._alarm = ""
         self._is_locked = False
         self._identifier: str | None = None
-        self._unreadable = ""
+        self._unreadable: Text | None = None
         self._selected: dict[int, int | None] = {}
         self._starting = asyncio.Lock()
         self._is_release_due = False
@@ -263,7 +263,7 @@ class TighteningDevice:
             return {"reset": True}
         validate_command(command, self._correlation)
         self._ledger.current = command.command_id
-        self._unreadable = ""
+        self._unreadable = None
         try:
             # The last result of a batch may have come before the earlier ones were searched for.
             if (command.begun and is_batch(command)) or not self._results.find(command):

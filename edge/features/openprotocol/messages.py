@@ -134,7 +134,7 @@ def _event(message: MidFrame, received: float) -> dict[str, Any]:
     try:
         return _parsed(message) | envelope
     except Refused as refusal:
-        return {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | envelope
+        return {"unreadable": refusal.text, "data": message.data.decode("latin-1")} | envelope
 
 
 def result_keeper(inbox: ResultInbox, refuse_if_lost: RefuseIfLost) -> KeepResult:

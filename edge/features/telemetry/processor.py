@@ -18,6 +18,7 @@ from edge.features.telemetry.rules.evaluator import Renamed
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, Latency
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.text import Text
 from edge.foundation.ticks import Slices
 from edge.ports.batch import Batch, BatchError, decode_batch
 from edge.ports.sample_lines import Sample
@@ -144,7 +145,7 @@ class RuleProcessor:
         """Evaluate an entry; write a dead letter when it cannot be evaluated."""
         entry = taken.entry
         if taken.deliveries > telemetry.MAX_DELIVERIES:
-            await self._write_dead_letter(taken, f"it was delivered {taken.deliveries} times")
+            await self._write_dead_letter(taken, Text.of("it was delivered {count} times", count=taken.deliveries))
             return
         while True:
             try:
@@ -152,7 +153,7 @@ class RuleProcessor:
             except Unavailable:
                 raise
             except BatchError as error:
-                await self._write_dead_letter(taken, str(error))
+                await self._write_dead_letter(taken, Text.of("it is not a batch: {reason}", reason=error))
             except Exception as error:
                 # A defect in one batch must not stop the others; its states are half done, the store has whole ones.
                 logger.exception("batch cannot be evaluated", entry=entry.entry_id)
@@ -161,7 +162,9 @@ class RuleProcessor:
                 deliveries = await telemetry.count_delivery(taken.source, entry.entry_id)
                 if deliveries <= telemetry.MAX_DELIVERIES:
                     continue
-                await self._write_dead_letter(taken, f"it met a defect of this software: {error!r}")
+                await self._write_dead_letter(
+                    taken, Text.of("it met a defect of this software: {reason}", reason=repr(error))
+                )
             return
 
     async def _evaluate(self, taken: TakenEntry) -> None:
@@ -247,10 +250,10 @@ class RuleProcessor:
             self._decision = None
         return is_committed
 
-    async def _write_dead_letter(self, taken: TakenEntry, reason: str) -> None:
+    async def _write_dead_letter(self, taken: TakenEntry, reason: str | Text) -> None:
         entry = taken.entry
         await self._settle(taken, telemetry.dead_letter(self._store.keys, entry, reason, self._clock()), "dlq")
-        logger.error("dead letter written", kind=LetterKind.TELEMETRY.value, entry=entry.entry_id, reason=reason)
+        logger.error("dead letter written", kind=LetterKind.TELEMETRY.value, entry=entry.entry_id, reason=str(reason))
 
     async def _settle(self, taken: TakenEntry, written: Commit, counter: str) -> None:
         """Acknowledge an entry that is not evaluated, and count it."""

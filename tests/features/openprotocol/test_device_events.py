@@ -1,6 +1,7 @@
 """Events of a tool without a command."""
 
 from edge.features.openprotocol.device import ToolEvents
+from edge.foundation.text import Text
 from edge.station.equipment import Task
 from tests.equipment.recording_station import RecordingStation
 
@@ -16,5 +17,5 @@ async def test_event_is_reported_where_the_settings_name_its_type() -> None:
 
 async def test_unreadable_message_is_recorded() -> None:
     station = RecordingStation()
-    await ToolEvents("wrench", "tcp://host", {}, station, "station-1").refuse("no number", "0061")
+    await ToolEvents("wrench", "tcp://host", {}, station, "station-1").refuse(Text.of("no number"), "0061")
     assert [refused.payload for refused in station.refused] == [b"0061"]

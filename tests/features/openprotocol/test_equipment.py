@@ -346,7 +346,7 @@ async def test_unreadable_result_is_stored_and_acknowledged(
         await wait_until(lambda: bench.station.refused and controller.acknowledged)
         assert (await tightened(bench, wait_until, parameter_set=3)).data["evaluation"] == "OK"
     assert bench.station.refused[0].payload == b"01what is this"
-    assert "MID 0061 revision 1: channel" in bench.station.refused[0].reason
+    assert "MID 0061 revision 1: channel" in str(bench.station.refused[0].reason)
 
 
 async def test_clock_of_the_controller_is_set(controller: TighteningController, wait_until: WaitUntil) -> None:

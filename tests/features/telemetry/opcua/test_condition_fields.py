@@ -78,7 +78,7 @@ def test_message_and_states_are_in_the_language_of_the_session() -> None:
     with reading_in(("de-AT", "en")):
         assert fields["Message"].Value == ua.LocalizedText("zu heiß", "de")
         states = [fields[path].Value.Text for path in ("ActiveState", "AckedState", "LimitState/CurrentState")]
-    assert states == ["Aktiv", "Nicht quittiert", "Hoch"]
+    assert states == ["Aktiv", "Quittiert", "Hoch"]
 
 
 def test_alarm_without_a_message_is_named_by_its_rule() -> None:
