@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -39,14 +39,24 @@ def repository(versions: tuple[str, str]) -> Path:
     package = ROOT / "dist" / f"microdcs-edge_{now}_amd64.deb"
     shutil.copy(package, folder)
     subprocess.run(["dpkg-deb", "--raw-extract", package, unpacked], check=True)
-    for file in (unpacked / "DEBIAN/control", unpacked / "usr/lib/microdcs-edge/edge/__init__.py"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace(now, later).replace(now.split("+")[0], later.split("+")[0]), encoding="utf-8")
+    code = unpacked / "usr/lib/microdcs-edge/edge"
+    for file in (unpacked / "DEBIAN/control", code / "__init__.py"):
+        _replace_in(file, {now: later, now.split("+")[0]: later.split("+")[0]})
+    # Its types were prepared under the first version; without them each start imports the node sets, which takes long.
+    _replace_in(code / "uaserver/nodesets.py", {"(edge.__version__, asyncua": f'("{now.split("+")[0]}", asyncua'})
     # Quickly packed, not tightly.
     subprocess.run(["dpkg-deb", "-Zgzip", "-z1", "--build", unpacked, folder], check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(unpacked)
     subprocess.run([ROOT / ".ci/repo", folder], check=True, stdout=subprocess.DEVNULL)
     return folder / "repo"
+
+
+def _replace_in(file: Path, texts: Mapping[str, str]) -> None:
+    content = file.read_text(encoding="utf-8")
+    assert any(text in content for text in texts), file
+    for text, other in texts.items():
+        content = content.replace(text, other)
+    file.write_text(content, encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
