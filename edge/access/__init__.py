@@ -1,1 +1,1 @@
-"""Operations of a plant of gateways: below the work of stations, without knowledge of OPC UA and MQTT."""
+"""People and their rights: users, logins, sessions, locks, the audit trail, modes and long operations."""

@@ -1,4 +1,4 @@
-"""The files that a job meets are those of the architecture page, at most 40."""
+"""The architecture page lists the files that decide on the way of a job, at most 40, and counts the others it meets."""
 
 import re
 import sys
@@ -22,10 +22,22 @@ ROOT = Path(__file__).parents[2]
 MOST = 40
 
 
-def listed() -> set[str]:
+def section() -> str:
     page = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
-    section = page.partition("### The files that it meets")[2].partition("\n## ")[0]
-    return set(re.findall(r"`(edge/\S+\.py)`", section))
+    return page.partition("### The files that it meets")[2].partition("\n## ")[0]
+
+
+def listed() -> set[str]:
+    return set(re.findall(r"`(edge/\S+\.py)`", section()))
+
+
+def count_of_others() -> int:
+    (count,) = re.findall(r"and (\d+) other files of these rooms", section())
+    return int(count)
+
+
+def room_of(file: str) -> str:
+    return file.rpartition("/")[0]
 
 
 @contextmanager
@@ -56,3 +68,5 @@ async def test_job_meets_the_files_of_the_architecture_page(
             await wait_until(plant.heard.ended)
         assert answer.status is ReturnStatus.NO_ERROR
     assert listed() - met == set()
+    rooms = {room_of(file) for file in listed()}
+    assert len({file for file in met if room_of(file) in rooms} - listed()) <= count_of_others()
