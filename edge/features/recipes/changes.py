@@ -5,9 +5,9 @@ Steps and branches are named by their name, transitions and actions by their pla
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from edge.model.recipe import Action, BranchType, Intervention, Locks, OptionalText, Step, Transition
 
@@ -162,6 +162,25 @@ class AddTransition(RecipeChange, frozen=True, tag="add_transition"):
     transition: Transition
 
 
+class AddWay(RecipeChange, frozen=True, tag="add_way"):
+    """Add a way from an element to another one, such as a jump: as the `place`-th that is tried, counted from 1.
+
+    Without a place it is tried after the ways that the element has, and before one that is always true.
+    """
+
+    source: str
+    target: str
+    condition: str = "always"
+    place: Annotated[int, Meta(ge=0)] = 0
+
+
+class MoveTransition(RecipeChange, frozen=True, tag="move_transition"):
+    """Make a transition the `place`-th that is tried of those beside it, counted from 1: all get that as priority."""
+
+    number: int
+    place: Annotated[int, Meta(ge=1)]
+
+
 class SetTransition(RecipeChange, frozen=True, tag="set_transition"):
     """Replace a transition: its condition, its priority, or where a jump leads."""
 
@@ -230,6 +249,8 @@ Change: TypeAlias = (
     | SetStep
     | SetBranch
     | AddTransition
+    | AddWay
+    | MoveTransition
     | SetTransition
     | RemoveTransition
     | AddAction

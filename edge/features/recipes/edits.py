@@ -22,12 +22,14 @@ from edge.features.recipes.changes import (
     AddNextTo,
     AddPath,
     AddTransition,
+    AddWay,
     Change,
     CopyAction,
     InsertAfter,
     InsertBefore,
     InsertOn,
     MovePath,
+    MoveTransition,
     RemoveAction,
     RemovePath,
     RemoveStep,
@@ -43,10 +45,9 @@ from edge.features.recipes.changes import (
     Unwrap,
     Wrap,
 )
+from edge.features.recipes.chart_reading import EditedChart, ImpossibleEditError
 from edge.features.recipes.property_edits import change_action, change_transition, rename, set_element
 from edge.features.recipes.structure_edits import (
-    EditedChart,
-    ImpossibleEditError,
     move_path,
     remove_path,
     remove_step,
@@ -54,6 +55,7 @@ from edge.features.recipes.structure_edits import (
     with_new_step,
     wrap,
 )
+from edge.features.recipes.way_edits import add_way, move_transition
 from edge.foundation.text import Text
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.check import safety_faults, shape_faults
@@ -106,6 +108,10 @@ def _edited(recipe: Recipe, change: Change) -> Recipe:
             return set_element(recipe, change)
         case AddTransition() | SetTransition() | RemoveTransition():
             return change_transition(recipe, change)
+        case AddWay():
+            return add_way(EditedChart(recipe), change)
+        case MoveTransition():
+            return move_transition(EditedChart(recipe), change)
         case AddAction() | SetAction() | CopyAction() | RemoveAction():
             return change_action(recipe, change)
         case SetRecipe():

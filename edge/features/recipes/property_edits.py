@@ -22,14 +22,8 @@ from edge.features.recipes.changes import (
     SetStep,
     SetTransition,
 )
-from edge.features.recipes.structure_edits import (
-    EditedChart,
-    ImpossibleEditError,
-    replaced,
-    require_new,
-    transition_at,
-    with_initial,
-)
+from edge.features.recipes.chart_reading import EditedChart, ImpossibleEditError, require_new, transition_at
+from edge.features.recipes.structure_edits import replaced, with_initial
 from edge.foundation.text import Text
 from edge.model.recipe import Recipe, Transition
 

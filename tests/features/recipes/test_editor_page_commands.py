@@ -99,8 +99,10 @@ async def test_steps_jumps_and_their_properties_are_changed(browser: Browser, sc
     await version(screen, 2)
     jump = (await recipe_of(desk, draft))["transitions"][-1]
     assert jump == {"source": "C", "target": "B", "condition": "actions.a.attempts < 3", "priority": 1}
-    await fill(screen, "priority", "-1")
+    await fill(screen, "place", "2")
     await leave(screen, 3)
+    places = {own["target"]: own["priority"] for own in (await recipe_of(desk, draft))["transitions"][2:]}
+    assert places == {"D": 1, "B": 2}
     await pick(screen, element("transition", "3"))
     await key(screen, "Delete")
     await version(screen, 4)

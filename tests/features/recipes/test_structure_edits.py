@@ -89,10 +89,10 @@ def test_parallel_path_is_added_next_to_a_run_of_steps() -> None:
 def test_alternative_is_tried_before_what_is_always_true() -> None:
     edited = done(LINE, AddAlternative("A", "Manual", "manual", "C"))
     leaving = [(way.target, way.condition, way.priority) for way in edited.transitions if way.source == "A"]
-    assert sorted(leaving, key=lambda way: way[2]) == [("Manual", "manual", 0), ("B", "always", 1)]
+    assert sorted(leaving, key=lambda way: way[2]) == [("Manual", "manual", 1), ("B", "always", 2)]
     assert (("Manual",), ("C",), ()) in ways(edited)
     last = done(LINE, AddAlternative("A", "Manual"))
-    assert [way.priority for way in last.transitions if way.source == "A"] == [0, 1]
+    assert [way.priority for way in last.transitions if way.source == "A"] == [1, 2]
     assert "no step or branch 'X'" in reason(LINE, AddAlternative("A", "Manual", "manual", "X"))
 
 

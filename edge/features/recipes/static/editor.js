@@ -168,10 +168,9 @@ const COMMANDS = {
   wrap: () => beside("wrap", required(), ""),
   async jump() {
     const source = required();
-    const given = await ask("jump", { condition: "", priority: "" }, (form) => options(form.elements.to, ways()));
+    const given = await ask("jump", { condition: "", place: "" }, (form) => options(form.elements.to, ways()));
     if (!given) return;
-    const transition = { source, target: given.to, condition: given.condition.trim() || "always" };
-    const change = (recipe) => ({ change: "add_transition", transition: { ...transition, priority: Number(given.priority) || nextPriority(recipe, source) } });
+    const change = { change: "add_way", source, target: given.to, condition: given.condition.trim() || "always", place: Number(given.place) || 0 };
     await run(change, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
   },
   remove,
@@ -200,12 +199,6 @@ const COMMANDS = {
     if (await run(change, last)) shown.edit("name");
   },
 };
-
-// What a new transition gets, so that it is asked after those that are there.
-function nextPriority(recipe, source) {
-  const there = recipe.transitions.filter((way) => way.source === source).map(({ priority }) => priority ?? 0);
-  return there.length ? Math.max(...there) + 1 : 0;
-}
 
 // Makes a run of steps the path of a new branch, alone or with a new step beside it.
 async function beside(id, first, type) {

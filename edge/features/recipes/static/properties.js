@@ -3,7 +3,7 @@
 import { complete, fitting } from "./complete.js";
 import { condition } from "./condition.js";
 import { GONE } from "./draft.js";
-import { actionAt, branchOf, follow, numberOf, remember, stepOf, transitionAt } from "./reading.js";
+import { actionAt, branchOf, follow, numberOf, remember, stepOf, transitionAt, triedWith } from "./reading.js";
 
 const TIMED = new Set(["L", "D", "SD", "DS", "SL"]);
 const language = document.documentElement.lang;
@@ -88,7 +88,12 @@ export function properties(panel, { draft, texts, offers, names, run }) {
         if (!way) continue;
         const elements = [...recipe.steps, ...recipe.branches].map(({ name }) => name);
         for (const end of ["source", "target"]) options(field(part, end), elements);
-        fillFields((name) => field(part, name), { source: way.source, target: way.target, condition: way.condition, priority: way.priority ?? 0 });
+        fillFields((name) => field(part, name), { source: way.source, target: way.target, condition: way.condition });
+        const order = next.kind === "way" ? [] : triedWith(recipe, numbers[at]);
+        const place = field(part, "place");
+        place.closest("label").hidden = order.length < 2;
+        place.max = order.length;
+        fillFields(() => place, { place: order.indexOf(numbers[at]) + 1 });
         part.condition.check();
       }
       form.querySelector("[data-implied]").hidden = next.kind !== "way";
@@ -305,10 +310,11 @@ function after({ kind, name, value }, at, recipe) {
 }
 
 function wayChange({ name, value, way }, at, recipe) {
-  const given = { [name]: value || (name === "condition" ? "always" : 0) };
+  const given = { [name]: value || "always" };
   const number = at.kind === "way" ? numberOf(recipe, at.source, at.target) : at.numbers[way];
   // An implied way is written now, unless another person has written it.
   if (number < 0) return { change: "add_transition", transition: { source: at.source, target: at.target, condition: "always", ...given } };
+  if (name === "place") return { change: "move_transition", number, place: Math.max(1, value || 1) };
   return { change: "set_transition", number, transition: { ...transitionAt(recipe, number), ...given } };
 }
 

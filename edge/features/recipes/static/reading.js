@@ -52,6 +52,24 @@ export function numberOf(recipe, source, target) {
   return recipe.transitions.findIndex((way) => way.source === source && way.target === target);
 }
 
+// Returns the numbers of the transitions that are tried with one, in their order: people count it from 1, as the chart does.
+export function triedWith(recipe, number) {
+  const { source } = transitionAt(recipe, number);
+  const inside = within(recipe, source);
+  const isEntry = inside.has(transitionAt(recipe, number).target);
+  const beside = [...recipe.transitions.keys()].filter((other) => recipe.transitions[other].source === source && inside.has(recipe.transitions[other].target) === isEntry);
+  return beside.sort((one, other) => (recipe.transitions[one].priority ?? 0) - (recipe.transitions[other].priority ?? 0));
+}
+
+// Returns what stands in a branch, also in the branches within it; nothing for a step.
+function within(recipe, name, found = new Set()) {
+  for (const element of branchOf(recipe, name)?.branches.flat() ?? []) {
+    found.add(element);
+    within(recipe, element, found);
+  }
+  return found;
+}
+
 // A selection keeps what its actions or transitions are: their numbers change when another person adds or removes some.
 export function remember(selection, recipe) {
   const list = listOf(selection, recipe);
