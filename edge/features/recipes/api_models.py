@@ -167,10 +167,15 @@ class NewDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DraftChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of a draft; `change` of it is its kind, such as `insert_after`."""
+    """A change of a draft; `change` of it is its kind, such as `insert_after`.
+
+    `seen` is the change of that kind that would leave the element as its author saw it: where another person has set
+    a member otherwise meanwhile, the change is refused as `draft_changed`.
+    """
 
     version: _Version
     change: Change
+    seen: Change | None = None
 
 
 class DraftText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

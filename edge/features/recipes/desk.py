@@ -39,6 +39,7 @@ from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.revisions import RecipeRevision, load_released_mark, load_revision
 from edge.features.recipes.settings import RecipesSettings
 from edge.features.recipes.workbench_requests import (
+    MEMBER_CHANGED,
     CheckText,
     CompareTexts,
     DraftCheck,
@@ -57,7 +58,7 @@ from edge.features.recipes.workbench_requests import (
 )
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock, now_ms
-from edge.foundation.text import Text, join_texts
+from edge.foundation.text import ENGLISH, Text, join_texts
 from edge.model.acceptance import validate_id
 from edge.model.instant import rfc3339
 from edge.model.isa95 import WorkMaster
@@ -204,14 +205,14 @@ class Desk:
             )
         return text
 
-    async def read(self, text: str, pou: str = "") -> DraftView:
+    async def read(self, text: str, language: str, pou: str = "") -> DraftView:
         """Return a text that a draft may begin with; of a file of PLCopen XML the chart that `pou` names."""
         _require_length(text)
-        return await self.ask(ViewText(text, pou), DraftView)
+        return await self.ask(ViewText(text, pou, language), DraftView)
 
-    async def view(self, draft: RecipeDraft) -> DraftView:
+    async def view(self, draft: RecipeDraft, language: str = ENGLISH) -> DraftView:
         """Return a draft with its faults and its chart."""
-        return await self.ask(ViewText(await self.text(draft)), DraftView)
+        return await self.ask(ViewText(await self.text(draft), language=language), DraftView)
 
     async def check(self, draft: RecipeDraft, language: str) -> DraftCheck:
         """Return what a check finds in a draft."""
@@ -273,12 +274,23 @@ class Desk:
         """Return what differs between two texts. Raises Refused when one cannot be read."""
         return await self.ask(CompareTexts(old, new, language), RecipeComparison)
 
-    async def edit(self, draft_id: str, version: int, change: Change, by: Author) -> tuple[RecipeDraft, DraftView]:
-        """Apply a change to a version of a draft. Raises Refused when it is not possible or not the current one."""
+    async def edit(
+        self, draft_id: str, version: int, change: Change, by: Author, seen: Change | None = None
+    ) -> tuple[RecipeDraft, DraftView]:
+        """Apply a change to a version of a draft. Raises Refused when it is not possible or not the current one.
+
+        `seen` is the change that would leave the element as its author saw it: what another person has set otherwise
+        since then is refused, too.
+        """
         draft = await self.seen(draft_id, version, by)
         if _is_repeated(draft, by):
-            return draft, await self.view(draft)
-        view = await self.ask(EditText(await self.text(draft), change), DraftView)
+            return draft, await self.view(draft, by.language)
+        try:
+            view = await self.ask(EditText(await self.text(draft), change, seen, by.language), DraftView)
+        except Refused as refused:
+            if refused.kind != MEMBER_CHANGED:
+                raise
+            raise _overwriting(draft, refused) from None
         kind = str(change.__struct_config__.tag)
         return await self._save(draft, version, view.text, by, kind), view
 
@@ -287,8 +299,8 @@ class Desk:
         _require_length(text)
         draft = await self.seen(draft_id, version, by)
         if _is_repeated(draft, by):
-            return draft, await self.view(draft)
-        view = await self.ask(ViewText(text), DraftView)
+            return draft, await self.view(draft, by.language)
+        view = await self.ask(ViewText(text, language=by.language), DraftView)
         return await self._save(draft, version, view.text, by, "text"), view
 
     async def _save(self, draft: RecipeDraft, version: int, text: str, by: Author, change: str) -> RecipeDraft:
@@ -302,7 +314,7 @@ class Desk:
         draft = await self.seen(draft_id, version, by)
         if not _is_repeated(draft, by):
             draft = await self.commit(draft, version, by, lambda now: self._step(now, by, back=back))
-        return draft, await self.view(draft)
+        return draft, await self.view(draft, by.language)
 
     def _step(self, draft: RecipeDraft, by: Author, *, back: bool) -> tuple[RecipeDraft, Commit]:
         to = draft.place + (-1 if back else 1)
@@ -372,6 +384,15 @@ class Desk:
     def stamp(self, by: Author, change: str) -> Edit:
         """Return who changes a draft now."""
         return Edit(author=by.name, at=self.clock(), change=change, call=by.call)
+
+
+def _overwriting(draft: RecipeDraft, refused: Refused) -> Refused:
+    reason = Text.of(
+        "{person} has changed this meanwhile: {differences}",
+        person=draft.changed_by or Text.of("a person"),
+        differences=refused.text,
+    )
+    return Refused("draft_changed", reason, "Read the draft again and repeat the change.")
 
 
 def _is_repeated(draft: RecipeDraft, by: Author) -> bool:

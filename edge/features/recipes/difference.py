@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
+from edge.features.recipes.chart_reading import EditedChart
 from edge.model.recipe import Action, Branch, Recipe, Step, Transition
 
 
@@ -22,6 +23,9 @@ class DifferenceKind(StrEnum):
 class RecipeDifference(Struct, frozen=True, kw_only=True):
     """One difference. `element` is `recipe`, `step`, `branch`, `transition` or `action`; `name` says which one.
 
+    The member `order` of a transition is its place among the ways that are tried together, counted from 1; where it
+    changes, its priority is not listed again.
+
     Of a changed element each member has its own difference with its values `before` and `after`; null is a member that
     is not written.
     """
@@ -34,6 +38,7 @@ class RecipeDifference(Struct, frozen=True, kw_only=True):
     after: Any = None
 
 
+_ORDER: Final = "order"
 _IDENTITY: Final = frozenset({"source", "target", "step", "name"})
 
 
@@ -47,7 +52,7 @@ def differences(old: Recipe, new: Recipe) -> tuple[RecipeDifference, ...]:
         *_of_members("recipe", "", _own_members(old), _own_members(new)),
         *_of_elements("step", _named(old.steps), _named(new.steps)),
         *_of_elements("branch", _named(old.branches), _named(new.branches)),
-        *_of_elements("transition", _named(old.transitions), _named(new.transitions)),
+        *_of_elements("transition", _ordered(old), _ordered(new)),
         *_of_elements("action", _named(old.actions), _named(new.actions)),
     )
 
@@ -65,11 +70,25 @@ def _named(elements: Sequence[Step | Branch | Transition | Action]) -> dict[str,
     """Return the written members of elements by what identifies them, in their order."""
     counts, named = Counter[str](), dict[str, dict[str, Any]]()
     for element in elements:
-        name = _identity(element)
+        name = element_name(element)
         counts[name] += 1
         members = msgspec.json.decode(msgspec.json.encode(element))
         named[name if counts[name] == 1 else f"{name} ({counts[name]})"] = members
     return named
+
+
+def _ordered(recipe: Recipe) -> dict[str, dict[str, Any]]:
+    """Return the written members of transitions, with their order among those that are tried together."""
+    chart, groups = EditedChart(recipe), dict[tuple[str, bool], list[int]]()
+    for number, way in enumerate(recipe.transitions):
+        groups.setdefault((way.source, chart.is_entry(way)), []).append(number)
+    orders = {
+        number: order
+        for group in groups.values()
+        for order, number in enumerate(sorted(group, key=lambda number: recipe.transitions[number].priority), 1)
+    }
+    named = _named(recipe.transitions)
+    return {name: {**members, _ORDER: orders[number]} for number, (name, members) in enumerate(named.items())}
 
 
 def names_of(elements: Sequence[Step | Branch | Transition | Action]) -> list[str]:
@@ -77,7 +96,8 @@ def names_of(elements: Sequence[Step | Branch | Transition | Action]) -> list[st
     return list(_named(elements))
 
 
-def _identity(element: Step | Branch | Transition | Action) -> str:
+def element_name(element: Step | Branch | Transition | Action) -> str:
+    """Return the name of an element in differences."""
     match element:
         case Transition(source=source, target=target):
             return f"{source} → {target}"
@@ -101,8 +121,11 @@ def _of_elements(
 
 
 def _of_members(element: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[RecipeDifference]:
+    has_other_order = old.get(_ORDER) != new.get(_ORDER)
     for member in dict.fromkeys((*new, *old)):
         before, after = old.get(member), new.get(member)
+        if member == "priority" and has_other_order:
+            continue
         # Equal values may differ in their type: 1, 1.0 and true.
         if member not in _IDENTITY and msgspec.json.encode(before) != msgspec.json.encode(after):
             yield RecipeDifference(

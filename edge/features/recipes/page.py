@@ -129,10 +129,10 @@ async def _create(services: PageServices, call: ApiCall) -> models.DraftDetail:
 
     async def begin() -> tuple[RecipeDraft, DraftView]:
         # A file of a PLC tool has its warnings once: it becomes a recipe.
-        read = await desk.read(body.text, body.pou) if body.text is not None else None
+        read = await desk.read(body.text, call.caller.language, body.pou) if body.text is not None else None
         text = read.text if read else None
         draft = await desk.create(body.scope, body.work_master, author_of(call), text, body.revision)
-        view = await desk.view(draft)
+        view = await desk.view(draft, call.caller.language)
         return draft, replace(view, warnings=read.warnings) if read else view
 
     return await _changed(services, call, "recipes draft", f"{body.scope}/{body.work_master}", begin)
@@ -141,7 +141,7 @@ async def _create(services: PageServices, call: ApiCall) -> models.DraftDetail:
 async def _draft(services: PageServices, call: ApiCall) -> models.DraftDetail:
     desk = desk_of(services)
     draft = await desk.draft(call.path["draft"])
-    return draft_detail(draft, await desk.view(draft))
+    return draft_detail(draft, await desk.view(draft, call.caller.language))
 
 
 def draft_detail(draft: RecipeDraft, view: DraftView) -> models.DraftDetail:
@@ -189,7 +189,7 @@ def _change(
 
 
 async def _edit(desk: Desk, draft_id: str, call: ApiCall, by: Author) -> tuple[RecipeDraft, DraftView]:
-    return await desk.edit(draft_id, call.body.version, call.body.change, by)
+    return await desk.edit(draft_id, call.body.version, call.body.change, by, call.body.seen)
 
 
 async def _write(desk: Desk, draft_id: str, call: ApiCall, by: Author) -> tuple[RecipeDraft, DraftView]:
@@ -206,12 +206,12 @@ async def _redo(desk: Desk, draft_id: str, call: ApiCall, by: Author) -> tuple[R
 
 async def _rebase(desk: Desk, draft_id: str, call: ApiCall, by: Author) -> tuple[RecipeDraft, DraftView]:
     draft = await desk.rebase(draft_id, call.body.version, call.body.revision, by)
-    return draft, await desk.view(draft)
+    return draft, await desk.view(draft, by.language)
 
 
 async def _discard(desk: Desk, draft_id: str, call: ApiCall, by: Author) -> tuple[RecipeDraft, DraftView]:
     draft = await desk.draft(draft_id)
-    view = await desk.view(draft)
+    view = await desk.view(draft, by.language)
     return await desk.discard(draft_id, call.body.version, by), view
 
 

@@ -23,11 +23,13 @@ from edge.drawing.draft_chart import draft_drawing, draft_svg
 from edge.drawing.svg import editor_svg
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.recipes.changes import Change
+from edge.features.recipes.chart_reading import ALWAYS
 from edge.features.recipes.check import check_net
 from edge.features.recipes.comparison import comparison_svg
 from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.features.recipes.edits import EditRefused, edit
 from edge.features.recipes.finding import ElementType
+from edge.features.recipes.meanwhile import changed_meanwhile
 from edge.features.recipes.past_decisions import ConditionValues, condition_value, offered_names, replayed_job
 from edge.features.recipes.plcopen.finding import PlcFinding
 from edge.features.recipes.plcopen.reader import import_plcopen
@@ -37,6 +39,7 @@ from edge.features.recipes.public_finding import public_findings
 from edge.features.recipes.recipe_tests import run_test
 from edge.features.recipes.trial import tried
 from edge.features.recipes.workbench_requests import (
+    MEMBER_CHANGED,
     CheckText,
     CompareTexts,
     ConditionFault,
@@ -125,12 +128,15 @@ def _of_plc(faults: Sequence[PlcFinding], language: str) -> tuple[RecipeProblem,
     return tuple(RecipeProblem(message=fault.stated(language), line=fault.place.line or None) for fault in faults)
 
 
-def edited(text: str, change: Change) -> DraftView:
-    """Return a text after a change. Raises Refused when it is not possible."""
-    after = edit(_recipe_of(text), change)
+def edited(text: str, change: Change, seen: Change | None = None, language: str = ENGLISH) -> DraftView:
+    """Return a text after a change. Raises Refused when it is not possible, or takes back that of another person."""
+    recipe = _recipe_of(text)
+    if seen is not None and (meanwhile := changed_meanwhile(recipe, change, seen)):
+        raise Refused(MEMBER_CHANGED, join_texts("; ", map(difference_text, meanwhile)))
+    after = edit(recipe, change)
     if isinstance(after, EditRefused):
         raise Refused("impossible_edit", after.reason, "The draft stays as it is.")
-    return view(text_of(after))
+    return view(text_of(after), language=language)
 
 
 def checked(text: str, language: str) -> DraftCheck:
@@ -161,6 +167,8 @@ def difference_text(item: RecipeDifference) -> Text:
     """Return a difference for people."""
     element = _ELEMENTS[item.element]
     match item.kind:
+        case DifferenceKind.ADDED | DifferenceKind.REMOVED if item.element == "transition":
+            return _way_text(item)
         case DifferenceKind.ADDED:
             return Text.of("{element} {name} added", element=element, name=item.name)
         case DifferenceKind.REMOVED:
@@ -170,7 +178,7 @@ def difference_text(item: RecipeDifference) -> Text:
                 "{element} {name}: {member} changed from {before} to {after}",
                 element=element,
                 name=item.name,
-                member=item.member,
+                member=_MEMBERS.get(item.member, item.member),
                 before=_value(item.before),
                 after=_value(item.after),
             )
@@ -178,6 +186,27 @@ def difference_text(item: RecipeDifference) -> Text:
             assert_never(item.kind)
 
 
+def _way_text(item: RecipeDifference) -> Text:
+    """Return an added or removed transition with its condition, and its order among the ways beside it."""
+    is_added = item.kind is DifferenceKind.ADDED
+    members = item.after if is_added else item.before
+    condition = members["condition"]
+    given = {
+        "name": item.name,
+        "condition": Text.of("always") if condition == ALWAYS else condition,
+        "order": members["order"],
+    }
+    if is_added:
+        return Text.of("transition {name} added: {condition} (order {order})", **given)
+    return Text.of("transition {name} removed: {condition} (order {order})", **given)
+
+
+_MEMBERS: Final = {
+    "condition": Text.of("condition"),
+    "priority": Text.of("priority"),
+    "order": Text.of("order of the ways"),
+}
+"""The members that people read often, in their language; others have the name that they have in the text."""
 _ELEMENTS: Final = {
     "recipe": Text.of("recipe"),
     "step": Text.of("step"),
@@ -272,10 +301,10 @@ def _problems(faults: Sequence[Text], places: Positions, language: str) -> Itera
 def answer(request: Request) -> Struct:
     """Return the answer to a request. Raises Refused."""
     match request:
-        case ViewText(text=text, pou=pou):
-            return view(text, pou)
-        case EditText(text=text, change=change):
-            return edited(text, change)
+        case ViewText(text=text, pou=pou, language=language):
+            return view(text, pou, language)
+        case EditText(text=text, change=change, seen=seen, language=language):
+            return edited(text, change, seen, language)
         case CheckText(text=text, language=language):
             return checked(text, language)
         case CompareTexts(old=old, new=new, language=language):

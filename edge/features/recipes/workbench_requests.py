@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,9 @@ from edge.features.recipes.trial import TrialDecisions
 from edge.foundation.text import ENGLISH, Text
 from edge.model.recipe import Action
 from edge.store.archive_backlog import JobDocuments
+
+MEMBER_CHANGED: Final = "member_changed"
+"""The kind of a refusal: a change would take back that of another person."""
 
 
 class RecipeProblem(Struct, frozen=True, kw_only=True):
@@ -79,13 +82,16 @@ class ViewText(Struct, frozen=True, tag="view"):
 
     text: str
     pou: str = ""
+    language: str = ENGLISH
 
 
 class EditText(Struct, frozen=True, tag="edit"):
-    """Look at a text after a change."""
+    """Look at a text after a change; `seen` is the change that would leave the element as its author saw it."""
 
     text: str
     change: Change
+    seen: Change | None = None
+    language: str = ENGLISH
 
 
 class CheckText(Struct, frozen=True, tag="check"):

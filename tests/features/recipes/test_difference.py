@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from msgspec.structs import replace
 
-from edge.features.recipes.changes import InsertAfter, RenameAction, SetRecipe
+from edge.features.recipes.changes import AddWay, InsertAfter, RenameAction, SetRecipe
 from edge.features.recipes.difference import DifferenceKind, RecipeDifference, differences
 from edge.model.recipe import Action, Interaction, Qualifier
 from tests.features.recipes.editing import LINE, done, read
@@ -39,6 +39,20 @@ def test_members_of_the_recipe_are_compared() -> None:
         ("changed", "recipe", "verdict"),
         ("changed", "recipe", "title"),
     ]
+
+
+def test_way_that_is_tried_elsewhere_has_its_order_once() -> None:
+    """The list said nothing of a condition that came or went with its transition."""
+    found = differences(LINE, done(LINE, AddWay("A", "C", "y")))
+    assert [(item.kind, item.name, item.member, item.before, item.after) for item in found] == [
+        ("changed", "A → B", "order", 1, 2),
+        ("added", "A → C", "", None, {**WAY, "order": 1}),
+    ]
+    renumbered = replace(LINE, transitions=(replace(LINE.transitions[0], priority=3), LINE.transitions[1]))
+    assert brief(differences(LINE, renumbered)) == [("changed", "transition A → B", "priority")]
+
+
+WAY = {"source": "A", "target": "C", "condition": "y", "priority": 1}
 
 
 def test_renamed_action_is_removed_and_added() -> None:

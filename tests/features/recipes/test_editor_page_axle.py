@@ -57,7 +57,8 @@ PATHS = {
 
 def meaning(recipe: Any) -> Any:
     """Return a recipe without what does not count: the order of its elements, and what is implied."""
-    order = {way["target"]: way.get("priority", 0) for way in recipe["transitions"] if way["source"] == "VerifyTorque"}
+    own = [way for way in recipe["transitions"] if way["source"] == "VerifyTorque"]
+    order = [way["target"] for way in sorted(own, key=lambda way: way.get("priority", 0))]
     actions = {action["name"]: action for action in recipe["actions"]}
     return ways(read(recipe)), recipe["branches"], order, actions
 

@@ -5,6 +5,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -128,6 +129,27 @@ async def test_field_is_saved_in_its_action_after_a_refresh(browser: Browser, sc
     await screen.press("Enter")
     await version(screen, 3)
     assert await titles(desk, draft) == {"y": "Turn", "z": None}
+    assert screen.faults == []
+
+
+async def test_same_field_after_a_refresh_asks(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    """What another person had written into the same field was saved over without a question."""
+    draft = await open_draft(browser, screen, desk, text_of(XYZ))
+    await open_title(screen, 1, "Turn")
+    other = json.loads(msgspec.json.encode(replace(read(XYZ).actions[1], title="Screw")))
+    await shown_change(browser, screen, draft, change="set_action", number=1, action=other)
+    await screen.press("Enter")
+    await screen.until(OPEN)
+    assert "title changed from (default) to Screw" in await screen.run(
+        "document.getElementById('conflict-text').textContent"
+    )
+    assert (await titles(desk, draft))["y"] == "Screw"
+    await answer(screen, "repeat")
+    await version(screen, 3)
+    assert (await titles(desk, draft))["y"] == "Turn"
+    await open_title(screen, 1, "Turn twice")
+    await screen.press("Enter")
+    await version(screen, 4)
     assert screen.faults == []
 
 

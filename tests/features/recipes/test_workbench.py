@@ -5,10 +5,11 @@ import time
 import msgspec
 import pytest
 
-from edge.features.recipes.changes import InsertAfter, RenameElement
-from edge.features.recipes.workbench import answer_encoded, ask_here, checked, compared, edited, view
+from edge.features.recipes.changes import AddWay, InsertAfter, RenameElement, SetTransition
+from edge.features.recipes.workbench import answer, answer_encoded, ask_here, checked, compared, edited, view
 from edge.features.recipes.workbench_requests import CheckText, DraftCheck, EditText, EncodedAnswer, ViewText, text_of
 from edge.foundation.errors import Refused
+from edge.model.recipe import Transition
 from tests.sfc.recipes import action, branch, chain, recipe, transition
 
 SOUND = text_of(chain("A B", action("a", "A")))
@@ -38,6 +39,15 @@ def test_faults_of_syntax_are_in_the_language_of_the_reader() -> None:
     assert condition.message.endswith("il manque une valeur à la fin (au caractère 4)")
 
 
+def test_problems_of_an_edited_draft_are_in_the_language_of_the_reader() -> None:
+    """The editor had them in English only."""
+    (seen,) = answer(ViewText(LOST.replace("X", "A"), language="de")).problems  # type: ignore[attr-defined]
+    assert seen.message.endswith("am Ende fehlt ein Wert (bei Zeichen 4)")
+    after = answer(EditText(LOST, InsertAfter("A", "B"), language="fr"))
+    assert "{" not in "".join(problem.message for problem in after.problems)  # type: ignore[attr-defined]
+    assert after != answer(EditText(LOST, InsertAfter("A", "B")))
+
+
 def test_change_of_a_text_is_drawn() -> None:
     seen = edited(SOUND, InsertAfter("A", "Verify"))
     assert ">Verify</text>" in seen.chart
@@ -65,6 +75,19 @@ def test_differences_are_in_words_of_the_reader() -> None:
     assert "Schritt Verify hinzugefügt" in compared(SOUND, longer, "de").words
     assert "step Verify removed" in compared(longer, SOUND, "en").words
     assert compared(SOUND, SOUND, "en").words == ()
+
+
+def test_way_is_stated_with_its_condition_and_order() -> None:
+    """The list of a comparison lacked them where a transition came, went or was tried elsewhere."""
+    wider = edited(SOUND, AddWay("A", "A", "actions.a.attempts < 3")).text
+    assert compared(SOUND, wider, "en").words == (
+        "transition A → B: order of the ways changed from 1 to 2",
+        "transition A → A added: actions.a.attempts < 3 (order 1)",
+    )
+    words = compared(wider, SOUND, "de").words
+    assert "Transition A → A entfernt: actions.a.attempts < 3 (Reihenfolge 1)" in words
+    other = edited(SOUND, SetTransition(0, Transition("A", "B", "x"))).text
+    assert compared(SOUND, other, "fr").words == ("transition A → B : condition changé de always en x",)
 
 
 def test_paths_of_a_branch_are_stated_as_the_chart_shows_them() -> None:

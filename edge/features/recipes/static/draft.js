@@ -26,10 +26,12 @@ export class Draft extends EventTarget {
 
   // Returns whether the gateway has made what a function makes of the recipe before it: once more of a newer recipe
   // where another person came first. Nothing is sent where that is nothing. Who shows the recipe afterwards gets `after`.
-  change(changeOf, after) {
-    return this.#send("change", after, () => {
+  // With what `seen` returns, the change that leaves the element as the person saw it, the gateway asks before it takes back what
+  // another one has written meanwhile; a change that is repeated has been decided.
+  change(changeOf, after, seen) {
+    return this.#send("change", after, (isDecided) => {
       const change = changeOf(this.recipe);
-      return change && (change === GONE ? GONE : { change });
+      return change && (change === GONE ? GONE : { change, seen: isDecided ? undefined : seen?.() });
     });
   }
 
@@ -77,8 +79,8 @@ export class Draft extends EventTarget {
   // What comes behind waits for the answer, and for the decision of the person.
   async #post(path, after, bodyOf) {
     const began = performance.now();
-    for (;;) {
-      const body = bodyOf();
+    for (let isDecided = false; ; isDecided = true) {
+      const body = bodyOf(isDecided);
       if (!body) return true;
       if (body === GONE) {
         this.dispatchEvent(new Event("gone"));
@@ -117,7 +119,7 @@ export class Draft extends EventTarget {
     if (!begun.answer) return this.#refuse(begun.problem);
     const { id, current } = begun.answer.draft;
     if (path === "change") {
-      const { problem } = await request(`/api/v1/recipe-drafts/${id}/change`, { ...body, version: current });
+      const { problem } = await request(`/api/v1/recipe-drafts/${id}/change`, { change: body.change, version: current });
       if (problem) {
         await request(`/api/v1/recipe-drafts/${id}/discard`, { version: current });
         return this.#refuse(problem);

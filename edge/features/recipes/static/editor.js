@@ -27,13 +27,13 @@ for (const dialog of document.querySelectorAll("dialog[data-asks]")) {
 
 // Sends a change, or what a function makes of the recipe before it; done, an element is selected: one that is named, or
 // the result of a function. Whoever has selected another element meanwhile stays there.
-function run(change, after) {
+function run(change, after, seen) {
   const selection = chart.selection;
   const changeOf = typeof change === "function" ? change : () => change;
   return draft.change(changeOf, (recipe) => {
     const next = typeof after === "function" ? after(recipe) : after;
     return chart.selection === selection ? next : null;
-  });
+  }, seen);
 }
 
 function say(message, level = "") {

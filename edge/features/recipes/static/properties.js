@@ -14,6 +14,7 @@ export function properties(panel, { draft, texts, offers, names, run }) {
   let selection = { kind: "recipe" };
   // What each form shows: a field is still left when its element is gone.
   const shownIn = new Map();
+  const seenIn = new Map();
 
   const parts = { draft, names, texts, step: () => sourceOf(selection) };
   const verdict = condition(forms.recipe.elements.verdict, { ...parts, step: () => "" });
@@ -140,12 +141,23 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     const at = shownIn.get(target.form);
     const typed = target.value;
     const given = givenBy(target);
-    const isDone = await run((recipe) => changeOf(given, at, recipe, offers), (recipe) => after(given, at, recipe));
+    const done = (recipe) => {
+      // What this person has changed is what they have seen.
+      if (seenIn.has(target)) seenIn.set(target, seenBy(target, at, recipe));
+      return after(given, at, recipe);
+    };
+    const isDone = await run((recipe) => changeOf(given, at, recipe, offers), done, () => seenIn.get(target));
+    if (isDone && target.dataset.dirty === undefined) seenIn.delete(target);
     if (!isDone && target.isConnected && target.value === typed) target.dataset.dirty = "";
     return isDone;
   }
 
-  panel.addEventListener("input", ({ target }) => target.name && (target.dataset.dirty = ""));
+  panel.addEventListener("input", ({ target }) => {
+    if (!target.name) return;
+    // What a person sees who begins to write: another one may change it until the field is left.
+    if (target.dataset.dirty === undefined) seenIn.set(target, seenBy(target, shownIn.get(target.form), draft.recipe));
+    target.dataset.dirty = "";
+  });
   // The keys of a panel write into a field without a change that the browser sees.
   for (const name of ["change", "focusout"]) panel.addEventListener(name, ({ target }) => commit(target));
   panel.addEventListener("submit", async (event) => {
@@ -299,6 +311,22 @@ function changeOf(given, at, recipe, offers) {
   if (kind === "step") return { change: "set_step", name: key, step: next };
   const { lock, lock_timeout_seconds } = next;
   return { change: "set_branch", name: key, lock: lock ?? [], lock_timeout_seconds: lock_timeout_seconds ?? 0 };
+}
+
+// Returns the change that leaves an element as it is: what its author saw.
+function seenBy(target, at, recipe) {
+  const { kind } = target.form.dataset;
+  if (kind === "recipe") return { change: "set_recipe", ...changed({ name: "" }, recipe, ["interventions", "verdict", "title", "description"]) };
+  if (kind === "transition") {
+    const way = transitionAt(recipe, at.numbers?.[[...target.form.querySelectorAll(".way")].indexOf(target.closest(".way"))]);
+    return way && target.name !== "place" ? { change: "set_transition", number: 0, transition: way } : undefined;
+  }
+  const element = { action: actionAt, step: stepOf, branch: branchOf }[kind](recipe, at.key);
+  if (!element || target.name === "initial") return undefined;
+  if (target.name === "name") return { change: kind === "action" ? "rename_action" : "rename_element", name: element.name, to: element.name };
+  if (kind === "action") return { change: "set_action", number: 0, action: element };
+  if (kind === "step") return { change: "set_step", name: element.name, step: element };
+  return { change: "set_branch", name: element.name, lock: element.lock ?? [], lock_timeout_seconds: element.lock_timeout_seconds ?? 0 };
 }
 
 // Returns what is selected afterwards. A selection keeps its identity: later changes of its element find the new name.
