@@ -175,7 +175,7 @@ class AddWay(RecipeChange, frozen=True, tag="add_way"):
 
 
 class MoveTransition(RecipeChange, frozen=True, tag="move_transition"):
-    """Make a transition the `place`-th that is tried of those beside it, counted from 1: all get that as priority."""
+    """Make a transition the `place`-th that is tried of those next to it, counted from 1: all get that as priority."""
 
     number: int
     place: Annotated[int, Meta(ge=1)]

@@ -1,6 +1,9 @@
 """The newest jobs of a Work Master, of the store and of the archive: what a draft is replayed with."""
 
+from __future__ import annotations
+
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -18,6 +21,8 @@ MOST_REPLAYED: Final = 100
 """The jobs that are replayed against a draft; the values of conditions are those of the last ten."""
 MOST_SHOWN: Final = 10
 _AT_ONCE: Final = 100
+_FRESH_S: Final = 10.0
+"""How long a list of started jobs is used again: an editor asks for it after each change."""
 
 
 class PastJob(Struct, frozen=True):
@@ -32,6 +37,13 @@ class PastJob(Struct, frozen=True):
     def place(self) -> tuple[int, str]:
         """Its place in a list, the newest first: jobs that start or are removed do not change it."""
         return -self.started_at, self.run_id
+
+
+class _StartedJob(Struct, frozen=True):
+    """A job of the store with the Work Masters of its order."""
+
+    past: PastJob
+    masters: frozenset[str]
 
 
 class _MasterName(Struct, frozen=True, rename={"id": "ID"}):
@@ -51,9 +63,13 @@ class PastJobs:
     jobs = await past.newest("station-1", "WM-AXLE-FIT-001", 10)
     """
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        """Create it; a list of the store is read again ten seconds of the clock after it was read."""
         self._store = store
         self._settings = settings
+        self._clock = clock
+        self._listed: dict[str, tuple[float, Sequence[_StartedJob]]] = {}
+        """The jobs of a scope that have started, and until when they are not listed again."""
         self._masters: dict[str, dict[str, frozenset[str]]] = {}
         """The Work Masters of stored runs by scope: the order of a job that has started does not change."""
 
@@ -74,8 +90,16 @@ class PastJobs:
         return sorted(behind, key=lambda job: job.place)[:most]
 
     async def _stored(self, scope: str, work_master: str) -> Sequence[PastJob]:
+        until, started = self._listed.get(scope, (0.0, ()))
+        if self._clock() >= until:
+            started = await self._list(scope)
+            self._listed[scope] = self._clock() + _FRESH_S, started
+        return [job.past for job in started if work_master in job.masters]
+
+    async def _list(self, scope: str) -> Sequence[_StartedJob]:
+        """Read two fields of each stored job."""
         store, known, masters = self._store, self._masters.get(scope, {}), dict[str, frozenset[str]]()
-        jobs: list[PastJob] = []
+        jobs: list[_StartedJob] = []
         job_ids = await list_ids(store, scope)
         for start in range(0, len(job_ids), _AT_ONCE):
             ids = job_ids[start : start + _AT_ONCE]
@@ -90,8 +114,8 @@ class PastJobs:
             read = {run: frozenset(_masters_of(order or "")) for (_, run), order in zip(fresh, orders, strict=True)}
             for job, run, at in started:
                 masters[run] = known[run] if run in known else read[run]
-                if work_master in masters[run]:
-                    jobs.append(PastJob(job, run, at, partial(load_documents, store, job, run)))
+                past = PastJob(job, run, at, partial(load_documents, store, job, run))
+                jobs.append(_StartedJob(past, masters[run]))
         self._masters[scope] = masters
         return jobs
 

@@ -25,7 +25,7 @@ def add_way(chart: EditedChart, change: AddWay) -> Recipe:
     implied = [] if is_entry else [own for own in chart.ways_on(way.source) if own not in chart.recipe.transitions]
     recipe = replace(chart.recipe, transitions=(*chart.recipe.transitions, *implied, way))
     number = len(recipe.transitions) - 1
-    order = [other for other in _beside(EditedChart(recipe), way) if other != number]
+    order = [other for other in _tried_together(EditedChart(recipe), way) if other != number]
     place = change.place - 1 if change.place else _place_of(recipe, order, change.condition)
     return _tried_in(recipe, [*order[:place], number, *order[place:]])
 
@@ -39,14 +39,14 @@ def _place_of(recipe: Recipe, order: _Order, condition: str) -> int:
 
 
 def move_transition(chart: EditedChart, change: MoveTransition) -> Recipe:
-    """Return the recipe with a transition at another place in the order in which those beside it are tried."""
-    order = list(_beside(chart, transition_at(chart.recipe, change.number)))
+    """Return the recipe with a transition at another place in the order in which it and the others are tried."""
+    order = list(_tried_together(chart, transition_at(chart.recipe, change.number)))
     order.remove(change.number)
     order.insert(change.place - 1, change.number)
     return _tried_in(chart.recipe, order)
 
 
-def _beside(chart: EditedChart, way: Transition) -> _Order:
+def _tried_together(chart: EditedChart, way: Transition) -> _Order:
     """Return the written transitions that are tried together with one, in their order."""
     is_entry = chart.is_entry(way)
     numbers = [

@@ -187,7 +187,7 @@ def difference_text(item: RecipeDifference) -> Text:
 
 
 def _way_text(item: RecipeDifference) -> Text:
-    """Return an added or removed transition with its condition, and its order among the ways beside it."""
+    """Return an added or removed transition with its condition, and its order among the ways that are tried with it."""
     is_added = item.kind is DifferenceKind.ADDED
     members = item.after if is_added else item.before
     condition = members["condition"]

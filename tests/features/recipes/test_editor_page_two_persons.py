@@ -133,7 +133,7 @@ async def test_field_is_saved_in_its_action_after_a_refresh(browser: Browser, sc
 
 
 async def test_same_field_after_a_refresh_asks(browser: Browser, screen: Chromium, desk: Desk) -> None:
-    """What another person had written into the same field was saved over without a question."""
+    """The text of another person in the same field was saved over without a question."""
     draft = await open_draft(browser, screen, desk, text_of(XYZ))
     await open_title(screen, 1, "Turn")
     other = json.loads(msgspec.json.encode(replace(read(XYZ).actions[1], title="Screw")))

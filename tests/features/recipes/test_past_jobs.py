@@ -101,11 +101,34 @@ async def test_job_that_starts_between_two_portions_moves_no_other(store: Store)
     assert ([job.job_order_id for job in rest.jobs], rest.total) == (["J1", "J0"], 3)
 
 
+async def test_stored_jobs_are_not_read_again_within_ten_seconds(store: Store) -> None:
+    """The editor read two fields of each stored job after every change."""
+    await ran(store, 82, 90, 91)
+    now = [0.0]
+    past = PastJobs(store, Settings(), lambda: now[0])
+
+    async def reads() -> int:
+        stats = (await store.execute("INFO", "commandstats"))["cmdstat_hmget"]
+        return int(stats.partition("calls=")[2].partition(",")[0])
+
+    before = await reads()
+    for now[0] in (0, 1, 5, 9.9):
+        assert [job.job_id for job in await past.newest(SCOPE, "WM", 10)] == ["J2", "J1", "J0"]
+        assert await past.newest(SCOPE, "OTHER", 10) == []
+    assert await reads() == before + 3
+    await ran(store, 70, names=("LATE",), begin=100_000)
+    began = await reads()
+    now[0] = 10
+    assert [job.job_id for job in await past.newest(SCOPE, "WM", 1)] == ["LATE"]
+    assert await reads() == began + 4
+
+
 async def test_orders_of_started_jobs_are_read_once(store: Store) -> None:
     await ran(store, 82, 90, 91)
-    past = PastJobs(store, Settings())
+    now = [0.0]
+    past = PastJobs(store, Settings(), lambda: now[0])
     sent = []
-    for _ in range(3):
+    for now[0] in (0, 10, 20):
         sent.append(int((await store.execute("INFO", "stats"))["total_net_output_bytes"]))
         jobs = await past.newest(SCOPE, "WM", 10)
         assert [job.job_id for job in jobs] == ["J2", "J1", "J0"]

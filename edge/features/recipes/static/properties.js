@@ -142,8 +142,8 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     const typed = target.value;
     const given = givenBy(target);
     const done = (recipe) => {
-      // What this person has changed is what they have seen.
-      if (seenIn.has(target)) seenIn.set(target, seenBy(target, at, recipe));
+      // What this person has changed is what they have seen; a row of a list may have been drawn anew.
+      if (seenIn.has(target) && target.form) seenIn.set(target, seenBy(target, at, recipe));
       return after(given, at, recipe);
     };
     const isDone = await run((recipe) => changeOf(given, at, recipe, offers), done, () => seenIn.get(target));
