@@ -190,15 +190,20 @@ def _way_text(item: RecipeDifference) -> Text:
     """Return an added or removed transition with its condition, and its order among the ways that are tried with it."""
     is_added = item.kind is DifferenceKind.ADDED
     members = item.after if is_added else item.before
-    condition = members["condition"]
-    given = {
-        "name": item.name,
-        "condition": Text.of("always") if condition == ALWAYS else condition,
-        "order": members["order"],
-    }
+    condition = Text.of("always") if members["condition"] == ALWAYS else members["condition"]
     if is_added:
-        return Text.of("transition {name} added: {condition} (order {order})", **given)
-    return Text.of("transition {name} removed: {condition} (order {order})", **given)
+        return Text.of(
+            "transition {name} added: {condition} (order {order})",
+            name=item.name,
+            condition=condition,
+            order=members["order"],
+        )
+    return Text.of(
+        "transition {name} removed: {condition} (order {order})",
+        name=item.name,
+        condition=condition,
+        order=members["order"],
+    )
 
 
 _MEMBERS: Final = {
