@@ -260,8 +260,7 @@ class RequestProcessor:
         """Decode, perform and answer a request of many operations as work in turns."""
         async with self._turns.work(session.account) as turn:
             params = await self._decode(turn, partial(struct_from_binary, service.parameters), request.body)
-            session.turn = turn
-            result = await service.perform(session, params)
+            result = await service.perform(session, params, turn)
             await turn.step()
             self.respond(request.key, service.respond(result))
 

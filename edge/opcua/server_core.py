@@ -20,7 +20,7 @@ from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_session import ServerSession
 from edge.opcua.subscriptions import ClientSubscriptions, SessionConnection
-from edge.opcua.time_slices import Turns
+from edge.opcua.time_slices import Turn, Turns
 from edge.opcua.view_service import ReferenceTypes
 
 
@@ -37,14 +37,14 @@ class MethodExtension(Protocol):
 class HistoryService(Protocol):
     """Reads history for a session."""
 
-    async def read(self, params: ua.HistoryReadParameters, session: Any) -> list[ua.HistoryReadResult]:
+    async def read(self, params: ua.HistoryReadParameters, session: Any, turn: Turn) -> list[ua.HistoryReadResult]:
         """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
 
 
 class NoHistory:
     """Refuses: there is no history, and asyncua would return an empty one."""
 
-    async def read(self, params: ua.HistoryReadParameters, _session: Any) -> list[ua.HistoryReadResult]:
+    async def read(self, params: ua.HistoryReadParameters, _session: Any, _turn: Turn) -> list[ua.HistoryReadResult]:
         """Return that no node has history."""
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]

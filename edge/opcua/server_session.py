@@ -104,8 +104,6 @@ class ServerSession:
         self.account: Account = core.turns.account(self.user_key)
         self.record = SessionRecord()
         self.publish_requests = PublishRequests()
-        self.turn: Turn | None = None
-        """The turn of the request that is being served."""
         self._core = core
         self._limits: ServerLimits = core.limits
         self._view = View(core.aspace, core.reference_types)
@@ -192,19 +190,19 @@ class ServerSession:
         for subscription in self.owned_subscriptions():
             self._core.subscriptions.delete(subscription.id)
 
-    async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
+    async def read(self, params: ua.ReadParameters, turn: Turn) -> list[ua.DataValue]:
         """Read attributes; the value of UserExecutable depends on the caller."""
         self._check_count("MaxNodesPerRead", params.NodesToRead)
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
         check_timestamps(params.TimestampsToReturn)
-        await self._prepare(item.NodeId for item in params.NodesToRead)
+        await self._prepare((item.NodeId for item in params.NodesToRead), turn)
         stamps = Stamps(params.TimestampsToReturn, datetime.now(UTC))
         results = []
         with reading_in(self.locales):
             for item in params.NodesToRead:
                 results.append(stamps.apply(self._read(item), item.AttributeId))
-                await self._step()
+                await turn.step()
         return results
 
     def _read(self, item: ua.ReadValueId) -> ua.DataValue:
@@ -231,54 +229,47 @@ class ServerSession:
                 return False
         return True
 
-    async def _prepare(self, nodes: Iterable[ua.NodeId]) -> None:
+    async def _prepare(self, nodes: Iterable[ua.NodeId], turn: Turn) -> None:
         """Wait for what has to be computed before these nodes are read."""
         preparations = self._core.preparations
         for prepare in {preparations[node] for node in nodes if node in preparations}:
-            await self._current_turn().wait(prepare())
+            await turn.wait(prepare())
 
-    async def _step(self) -> None:
-        if self.turn is not None:
-            await self.turn.step()
-
-    async def write(self, params: ua.WriteParameters) -> list[ua.StatusCode]:
+    async def write(self, params: ua.WriteParameters, _turn: Turn) -> list[ua.StatusCode]:
         """Refuse: some official nodes, such as JobOrderResponseList, are declared writable, and no client may write."""
         self._check_count("MaxNodesPerWrite", params.NodesToWrite)
         return [ua.StatusCode(ua.StatusCodes.BadUserAccessDenied) for _ in params.NodesToWrite]
 
-    async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
+    async def history_read(self, params: ua.HistoryReadParameters, turn: Turn) -> list[ua.HistoryReadResult]:
         """Read history."""
         self._check_count("MaxNodesPerRead", params.NodesToRead)
-        return await self._core.history.read(params, self)
+        return await self._core.history.read(params, self, turn)
 
-    async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
+    async def browse(self, params: ua.BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
         """Follow references."""
         self._check_count("MaxNodesPerBrowse", params.NodesToBrowse)
-        return await self._view.browse(params, self._current_turn())
+        return await self._view.browse(params, turn)
 
-    async def browse_next(self, parameters: ua.BrowseNextParameters) -> list[ua.BrowseResult]:
+    async def browse_next(self, parameters: ua.BrowseNextParameters, turn: Turn) -> list[ua.BrowseResult]:
         """Follow the references that a Browse left, or release them."""
         self._check_count("MaxNodesPerBrowse", parameters.ContinuationPoints)
-        return await self._view.browse_next(parameters, self._current_turn())
+        return await self._view.browse_next(parameters, turn)
 
-    def _current_turn(self) -> Turn:
-        if self.turn is None:
-            raise ServiceError(ua.StatusCodes.BadInternalError)
-        return self.turn
-
-    async def register_nodes(self, params: ua.RegisterNodesParameters) -> ua.RegisterNodesResult:
+    async def register_nodes(self, params: ua.RegisterNodesParameters, _turn: Turn) -> ua.RegisterNodesResult:
         """Return the same NodeIds: registration would not make access faster."""
         self._check_count("MaxNodesPerRegisterNodes", params.NodesToRegister)
         return ua.RegisterNodesResult(params.NodesToRegister)
 
-    async def unregister_nodes(self, params: ua.UnregisterNodesParameters) -> None:
+    async def unregister_nodes(self, params: ua.UnregisterNodesParameters, _turn: Turn) -> None:
         """Check the request; no node was registered."""
         self._check_count("MaxNodesPerRegisterNodes", params.NodesToUnregister)
 
-    async def translate(self, params: ua.TranslateBrowsePathsToNodeIdsParameters) -> list[ua.BrowsePathResult]:
+    async def translate(
+        self, params: ua.TranslateBrowsePathsToNodeIdsParameters, turn: Turn
+    ) -> list[ua.BrowsePathResult]:
         """Follow browse paths; an invalid one does not affect the others."""
         self._check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params.BrowsePaths)
-        return [await self._view.translate(path, self._current_turn()) for path in params.BrowsePaths]
+        return [await self._view.translate(path, turn) for path in params.BrowsePaths]
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
         """Call methods as the user of the session, and record each call."""
@@ -322,7 +313,9 @@ class ServerSession:
         """Return a subscription, which may be that of another session."""
         return self._core.subscriptions.get(number)
 
-    async def create_subscription(self, params: ua.CreateSubscriptionParameters) -> ua.CreateSubscriptionResult:
+    async def create_subscription(
+        self, params: ua.CreateSubscriptionParameters, _turn: Turn
+    ) -> ua.CreateSubscriptionResult:
         """Create a subscription."""
         if len(self.owned_subscriptions()) >= self._limits.subscriptions_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
@@ -330,11 +323,13 @@ class ServerSession:
         self._core.counts.subscriptions += 1
         return self._core.subscriptions.create(self, params)
 
-    async def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
+    async def modify_subscription(
+        self, params: ua.ModifySubscriptionParameters, _turn: Turn
+    ) -> ua.ModifySubscriptionResult:
         """Change the interval and lifetime of a subscription."""
         return self._own(params.SubscriptionId).modify(params, self._limits.min_publishing_interval_ms)
 
-    async def delete_subscriptions(self, params: ua.DeleteSubscriptionsParameters) -> list[ua.StatusCode]:
+    async def delete_subscriptions(self, params: ua.DeleteSubscriptionsParameters, _turn: Turn) -> list[ua.StatusCode]:
         """End subscriptions."""
         ids = params.SubscriptionIds
         check_count(self._limits.subscriptions, ids)
@@ -342,7 +337,7 @@ class ServerSession:
             self._core.subscriptions.delete(number) if self._owned(number) else unknown_subscription() for number in ids
         ]
 
-    async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
+    async def set_publishing_mode(self, params: ua.SetPublishingModeParameters, _turn: Turn) -> list[ua.StatusCode]:
         """Enable or disable publishing of subscriptions."""
         check_count(self._limits.subscriptions, params.SubscriptionIds)
         results = []
@@ -354,7 +349,9 @@ class ServerSession:
                 subscription.counts.count_mode(enabled=params.PublishingEnabled)
         return results
 
-    async def transfer_subscriptions(self, params: ua.TransferSubscriptionsParameters) -> list[ua.TransferResult]:
+    async def transfer_subscriptions(
+        self, params: ua.TransferSubscriptionsParameters, _turn: Turn
+    ) -> list[ua.TransferResult]:
         """Transfer subscriptions from another session of the same user and application (OPC 10000-4, 5.14.7)."""
         check_count(self._limits.subscriptions, params.SubscriptionIds)
         return [self._transfer(number) for number in params.SubscriptionIds]
@@ -381,12 +378,12 @@ class ServerSession:
             results.append(subscription.acknowledge(item.SequenceNumber) if subscription else unknown_subscription())
         return results
 
-    async def republish(self, params: ua.RepublishParameters) -> EncodedMessage:
+    async def republish(self, params: ua.RepublishParameters, _turn: Turn) -> EncodedMessage:
         """Return notifications again that were not acknowledged."""
         return self._own(params.SubscriptionId).message(params.RetransmitSequenceNumber)
 
     async def create_monitored_items(
-        self, params: ua.CreateMonitoredItemsParameters
+        self, params: ua.CreateMonitoredItemsParameters, turn: Turn
     ) -> list[ua.MonitoredItemCreateResult]:
         """Monitor values and events."""
         subscription = self._own_with(params.SubscriptionId, params.ItemsToCreate)
@@ -395,7 +392,7 @@ class ServerSession:
         if there + len(params.ItemsToCreate) > self._limits.monitored_items_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
         nodes = [item.ItemToMonitor.NodeId for item in params.ItemsToCreate]
-        await self._prepare(nodes)
+        await self._prepare(nodes, turn)
         results = []
         for item in params.ItemsToCreate:
             if (refused := self._refusal(item.ItemToMonitor)) is not None:
@@ -404,12 +401,12 @@ class ServerSession:
                 results.append(
                     await subscription.items.create(item, params.TimestampsToReturn, subscription.interval_ms)
                 )
-            await self._step()
-        await self._prepare(nodes)  # it has changed before it was monitored
+            await turn.step()
+        await self._prepare(nodes, turn)  # it has changed before it was monitored
         return results
 
     async def modify_monitored_items(
-        self, params: ua.ModifyMonitoredItemsParameters
+        self, params: ua.ModifyMonitoredItemsParameters, turn: Turn
     ) -> list[ua.MonitoredItemModifyResult]:
         """Change how values and events are monitored."""
         subscription = self._own_with(params.SubscriptionId, params.ItemsToModify)
@@ -417,28 +414,30 @@ class ServerSession:
         results = []
         for item in params.ItemsToModify:
             results.append(subscription.items.modify(item, params.TimestampsToReturn, subscription.interval_ms))
-            await self._step()
+            await turn.step()
         return results
 
-    async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
+    async def delete_monitored_items(
+        self, params: ua.DeleteMonitoredItemsParameters, turn: Turn
+    ) -> list[ua.StatusCode]:
         """Delete monitored items."""
         items = self._own_with(params.SubscriptionId, params.MonitoredItemIds).items
         results = []
         for item in params.MonitoredItemIds:
             results.append(items.delete(item))
-            await self._step()
+            await turn.step()
         return results
 
-    async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
+    async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters, turn: Turn) -> list[ua.StatusCode]:
         """Set the monitoring mode of items."""
         items = self._own_with(params.SubscriptionId, params.MonitoredItemIds).items
         results = []
         for item in params.MonitoredItemIds:
             results.append(await items.set_mode(params.MonitoringMode, item))
-            await self._step()
+            await turn.step()
         return results
 
-    async def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
+    async def set_triggering(self, params: ua.SetTriggeringParameters, _turn: Turn) -> ua.SetTriggeringResult:
         """Link items to the item that triggers their reports."""
         items = self._own_with(params.SubscriptionId, [*params.LinksToAdd, *params.LinksToRemove]).items
         return items.set_triggering(params.TriggeringItemId, params.LinksToAdd, params.LinksToRemove)

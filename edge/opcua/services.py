@@ -17,13 +17,14 @@ from edge.opcua.answer_encoding import Values
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
 from edge.opcua.limits import METHOD_CALLS
 from edge.opcua.server_session import ServerSession
+from edge.opcua.time_slices import Turn
 
 
 class Service(Struct, frozen=True):
-    """One service: the type of its parameters, what a session does, and how the response is made of its result."""
+    """One service: the type of its parameters, what a session does in a turn, what makes the response of the result."""
 
     parameters: type
-    perform: Callable[[ServerSession, Any], Awaitable[Any]]
+    perform: Callable[[ServerSession, Any, Turn], Awaitable[Any]]
     respond: Callable[[Any], Any]
 
 
@@ -55,7 +56,7 @@ def _id(name: str) -> ua.NodeId:
 
 
 _S = ServerSession
-_TABLE: Mapping[str, tuple[Callable[[ServerSession, Any], Awaitable[Any]], Callable[[Any], Any]]] = {
+_TABLE: Mapping[str, tuple[Callable[[ServerSession, Any, Turn], Awaitable[Any]], Callable[[Any], Any]]] = {
     "Read": (_S.read, Values),
     "Write": (_S.write, _results(ua.WriteResponse)),
     "HistoryRead": (_S.history_read, _results(ua.HistoryReadResponse)),

@@ -53,7 +53,7 @@ STEP_TYPE = type_node("ChartStepType")
 ACTION_TYPE = type_node("ChartActionType")
 
 CHART_STATE = Enumeration("ChartState", "The state of a running chart.", (*map(str, Outcome), "paused"))
-ACTION_STATE = Enumeration("ActionState", "The state of an activation of an action.", tuple(map(str, ActionState)))
+ACTION_STATE = Enumeration("ChartActionState", "The state of an activation of an action.", tuple(map(str, ActionState)))
 
 CHART = (
     VariableSpec("Recipe", base(T.String), "The ID of its Work Master.", lambda p: text(p.recipe)),

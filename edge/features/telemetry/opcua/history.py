@@ -114,7 +114,9 @@ class History:
         self._tags = tags
         self._points = _Points()
 
-    async def read(self, params: ua.HistoryReadParameters, session: ServerSession) -> list[ua.HistoryReadResult]:
+    async def read(
+        self, params: ua.HistoryReadParameters, session: ServerSession, turn: Turn
+    ) -> list[ua.HistoryReadResult]:
         """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
         if params.ReleaseContinuationPoints:
             return [self._release(session, value.ContinuationPoint) for value in params.NodesToRead]
@@ -128,9 +130,6 @@ class History:
             raise ServiceError(_S.BadTimestampsToReturnInvalid)
         if isinstance(details, ReadProcessedDetails) and len(details.AggregateType or ()) != len(params.NodesToRead):
             raise ServiceError(_S.BadAggregateListMismatch)
-        turn = session.turn
-        if turn is None:
-            raise ServiceError(_S.BadInternalError)
         left, bytes_left = VALUES_PER_ANSWER, BYTES_PER_ANSWER
         loop = asyncio.get_running_loop()
         until = loop.time() + SECONDS_PER_ANSWER
