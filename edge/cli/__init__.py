@@ -1,6 +1,7 @@
 """The command `edge`: a table of commands, each loaded when it is called, and the report of errors."""
 
 import importlib
+from typing import NoReturn
 
 import click
 
@@ -79,7 +80,10 @@ class CommandTable(CommandGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an error of a command line with `--json` is JSON."""
         record_json(ctx, args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            self._report(ctx, error)
 
     def invoke(self, ctx: click.Context) -> object:
         """Invoke the command; report an expected error with its advice and an exit status."""
@@ -92,10 +96,15 @@ class CommandTable(CommandGroup):
             print_failure("no_permission", (f"{error.filename}: {error.strerror}",), "Call it as root (sudo).")
             ctx.exit(1)
         except click.UsageError as error:
-            if not is_json():
-                raise
-            print_failure("invalid_arguments", (error.format_message(),))
-            ctx.exit(error.exit_code)
+            self._report(ctx, error)
+
+    @staticmethod
+    def _report(ctx: click.Context, error: click.UsageError) -> NoReturn:
+        """Report an error of the command line as JSON; without `--json` click does it."""
+        if not is_json():
+            raise error
+        print_failure("invalid_arguments", (error.format_message(),))
+        ctx.exit(error.exit_code)
 
 
 def _kind(error: EdgeError) -> str:

@@ -2,8 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.table import Table
@@ -13,7 +14,7 @@ from edge.access.instances import EquipmentView, equipment_views, load_reports
 from edge.app.features import equipment_kinds, gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import operator_name, recorded
-from edge.cli.terminal.output import printable, usage_failure, wrapped
+from edge.cli.terminal.output import did_you_mean, printable, usage_failure, wrapped
 from edge.cli.terminal.store_access import (
     SOURCE,
     CommandOutput,
@@ -191,7 +192,8 @@ async def show(at: StoreAccess, name: str) -> CommandOutput:
     """
     views = [view for view in await _read_views(at) if view.health.name == name]
     if not views:
-        advice = "List the equipment: edge equipment list"
+        known = {view.health.name for view in await _read_views(at)}
+        advice = did_you_mean(name, known, "List the equipment: edge equipment list")
         raise Refused("unknown_equipment", Text.of("no gateway has reported equipment {name!r}", name=name), advice)
     return CommandOutput([view.public() for view in views], "\n\n".join("\n".join(report(view)) for view in views))
 
@@ -229,7 +231,7 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
     the job and in the audit trail.
     """
     if name not in gateway_settings(settings_file).southbound:
-        usage_failure(f"the settings have no [southbound.{name}]")
+        _no_section((name,), gateway_settings(settings_file).southbound)
 
     async def work(at: StoreAccess) -> CommandOutput:
         request = ReleaseRequest(
@@ -255,6 +257,12 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
     run_on_store(settings_file, work).print(as_json=as_json)
 
 
+def _no_section(names: Sequence[str], known: Iterable[str]) -> NoReturn:
+    sections = tuple(known)
+    faults = ((f"the settings have no [southbound.{name}]", did_you_mean(name, sections)) for name in names)
+    usage_failure(*(". ".join(filter(None, fault)) for fault in faults))
+
+
 async def _read_views(at: StoreAccess) -> list[EquipmentView]:
     return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
 
@@ -263,7 +271,7 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> dict[
 
     settings = gateway_settings(settings_file)
     if unknown := [name for name in names if name not in settings.southbound]:
-        usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
+        _no_section(unknown, settings.southbound)
     log_to_stderr("critical")
     chosen, kinds = names or tuple(settings.southbound), equipment_kinds()
     sections = {name: settings.southbound[name] for name in chosen}

@@ -16,7 +16,7 @@ import msgspec
 from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks, hold_lock
 from edge.app.features import gateway_settings
-from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.command_group import CommandGroup, Word
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_as, record_of
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
@@ -130,7 +130,7 @@ _rpc_option = click.option(
     callback=_rpc_url,
     help="Ask this gateway over MessagePack-RPC, as in unix:///run/microdcs-edge/rpc.sock.",
 )
-_kind = click.Choice(KINDS)
+_kind = Word(KINDS)
 
 
 @click.group(cls=CommandGroup)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from edge.access.audit_trail import plan_append
 from edge.access.operations import Cancel, change_operation, listed, next_at, schedule_operation
-from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.command_group import CommandGroup, Word
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_of, recorded
 from edge.cli.terminal.output import printable, usage_failure
 from edge.cli.terminal.store_access import (
@@ -161,7 +161,7 @@ def watch(id: str, settings_file: Path | None) -> None:
 
 
 @operations.command(epilog="Example: edge operations schedule backup --at 02:00 --daily")
-@click.argument("type", type=click.Choice(TYPES), metavar="TYPE")
+@click.argument("type", type=Word(TYPES), metavar="TYPE")
 @click.option("--at", metavar="HH:MM", help="Start at this time of this machine. [default: now]")
 @click.option("--daily", is_flag=True, help="Start again every day at this time; needs --at.")
 @click.option("--with-key", is_flag=True, help="backup: also private keys and the files of passwords/.")

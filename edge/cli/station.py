@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.app.features import recipe_checks, settings_kinds, work_master_recorders
-from edge.cli.terminal.command_group import OpenGroup
+from edge.cli.terminal.command_group import OpenGroup, Word
 from edge.cli.terminal.operator import operator_name, recorded
 from edge.cli.terminal.output import print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
@@ -138,7 +138,7 @@ async def show(at: StoreAccess, scope: str | None) -> CommandOutput:
 
 
 @station.command("set", epilog="Example: edge station set workmaster rear-axle.json --id rear-axle")
-@click.argument("kind", type=click.Choice(KINDS, case_sensitive=False), metavar="KIND")
+@click.argument("kind", type=Word(KINDS, case_sensitive=False), metavar="KIND")
 @click.argument("what", nargs=-1)
 @click.option("--delete", is_flag=True, help="Delete it instead.")
 @click.option("--id", "master_id", help="The file is a recipe alone: store it as the Work Master of this ID.")

@@ -56,7 +56,7 @@ def test_bill_of_materials_names_the_version_of_the_program(tmp_path: Path) -> N
     assert (component["name"], component["version"]) == ("microdcs-edge", __version__)
 
 
-@pytest.mark.parametrize("version", [version for version in _notes() if version != "Unreleased"])
+@pytest.mark.parametrize("version", _notes())
 def test_note_of_a_release_has_two_short_sections(version: str) -> None:
     sections = re.split(r"^### (.+)\n", _notes()[version], flags=re.MULTILINE)[1:]
     assert sections[::2] == [WHAT_IT_DOES, WHAT_TO_KNOW]

@@ -72,6 +72,7 @@ async def test_one_equipment_is_shown_completely(edge: Edge) -> None:
     unknown = await edge("equipment", "show", "wretch")
     assert unknown.exit_code == 1
     assert "no gateway has reported equipment 'wretch'" in unknown.stderr
+    assert "Did you mean 'wrench'? List the equipment: edge equipment list" in unknown.stderr
 
 
 @pytest.mark.usefixtures("reported")
@@ -103,7 +104,7 @@ async def test_ping_reports_whether_equipment_answers(
     assert camera["response_seconds"] is None
     unknown = await edge("equipment", "ping", "wretch")
     assert unknown.exit_code == 2
-    assert "the settings have no [southbound.wretch]" in unknown.stderr
+    assert "the settings have no [southbound.wretch]. Did you mean 'wrench'?" in unknown.stderr
 
 
 @asynccontextmanager

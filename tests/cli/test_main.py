@@ -63,11 +63,34 @@ def test_a_mistyped_noun_or_verb_is_answered_with_the_name_that_is_meant(mistype
 
 
 @pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (
+            ["jobs", "list", "--state", "Runing"],
+            (
+                "'Runing' is not one of NotAllowedToStart, AllowedToStart, Running, Interrupted, Ended, Aborted. "
+                "Did you mean 'Running'?"
+            ),
+        ),
+        (["locks", "list", "jbo"], "'jbo' is not one of equipment, station, job, operation. Did you mean 'job'?"),
+        (["operations", "schedule", "bakup"], "Did you mean 'backup'?"),
+        (["station", "set", "workmster", "a"], "Did you mean 'workmaster'?"),
+    ],
+)
+def test_a_mistyped_argument_is_answered_with_the_word_that_is_meant(arguments: list[str], reason: str) -> None:
+    """States were listed in lower case, unlike anywhere else, and no word was suggested."""
+    answer = CliRunner().invoke(main, arguments)
+    assert answer.exit_code == 2
+    assert reason in answer.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "kind"),
     [
         (["jobs", "list", "--json", "--settings", "/nowhere/edge.toml"], "invalid_settings"),
         (["jobs", "show", "--json"], "invalid_arguments"),
         (["jobs", "lst", "--json"], "invalid_arguments"),
+        (["--vresion", "--json"], "invalid_arguments"),
     ],
 )
 def test_an_error_of_a_command_with_json_is_json(arguments: list[str], kind: str) -> None:

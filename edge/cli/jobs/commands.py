@@ -33,7 +33,7 @@ from edge.cli.jobs.results import CopyFiles, export_jobs, read_results, results_
 from edge.cli.jobs.tables import job_table, report, show_json
 from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_text
 from edge.cli.jobs.watch import watch_all, watch_job
-from edge.cli.terminal.command_group import OrderedGroup, further_options
+from edge.cli.terminal.command_group import OrderedGroup, Word, further_options
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import counted, print_text
 from edge.cli.terminal.store_access import (
@@ -77,7 +77,7 @@ def jobs() -> None:
 @click.option(
     "--state",
     "states",
-    type=click.Choice(list(TEXT.values()), case_sensitive=False),
+    type=Word(list(TEXT.values()), case_sensitive=False),
     metavar="STATE",
     multiple=True,
     help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be repeated.",

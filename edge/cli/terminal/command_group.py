@@ -1,4 +1,4 @@
-"""Groups of commands, how they are listed, and what features add to them."""
+"""Groups of commands, how they are listed, what features add to them, and arguments that are one of several words."""
 
 import pkgutil
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from edge.app.features import command_options, subcommands
+from edge.cli.terminal.output import did_you_mean
 
 _WHOLE = 1000
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -21,6 +22,15 @@ def further_options(command: str) -> Callable[[_F], _F]:
         return function
 
     return add
+
+
+class Word(click.Choice[str]):
+    """One of several words; a mistyped one is refused with the word that is meant, all spelled as in the help."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return why a word is refused."""
+        listed = f"{value!r} is not one of {', '.join(self.choices)}."
+        return f"{listed} {did_you_mean(str(value), self.choices)}".rstrip()
 
 
 class CommandGroup(click.Group):

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import difflib
 import itertools
 import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NoReturn
 
 import click
@@ -82,6 +83,16 @@ def usage_failure(*reasons: str) -> NoReturn:
     """Print the faults of the arguments and exit with status 2."""
     print_failure("invalid_arguments", reasons)
     raise SystemExit(2)
+
+
+def did_you_mean(word: str, known: Iterable[str], advice: str = "") -> str:
+    """Return advice that begins with the name that a mistyped word is alike to, where there is one.
+
+    >>> did_you_mean("wrnch", ["camera", "wrench"], "List the equipment: edge equipment list")
+    "Did you mean 'wrench'? List the equipment: edge equipment list"
+    """
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return " ".join(filter(None, (f"Did you mean {near[0]!r}?" if near else "", advice)))
 
 
 async def wait_for_stop(ready: str, within: float | None = None) -> None:

@@ -13,7 +13,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import printable
+from edge.cli.terminal.output import counted, printable
 from edge.cli.terminal.store_access import (
     CommandOutput,
     StoreAccess,
@@ -236,5 +236,8 @@ def _output(id: str, answers: dict[str, FleetResult], expected: frozenset[str]) 
         )
     for name in missing:
         table.add_row(printable(name), "no answer yet", "", "")
-    text = f"{len(answers)} results of command {id}; later ones: edge fleet results {id}"
-    return CommandOutput({"id": id, "results": results, "missing": missing}, (table, text))
+    data = {"id": id, "results": results, "missing": missing}
+    if not answers and not missing:
+        return CommandOutput(data, f"no results of command {printable(id)} yet")
+    text = f"{counted(len(answers), 'result')} of command {id}; later ones: edge fleet results {id}"
+    return CommandOutput(data, (table, text))

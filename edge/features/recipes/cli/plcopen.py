@@ -111,6 +111,7 @@ def _read_map(file: Path | None) -> dict[str, Any]:
 def _fail(faults: Sequence[PlcFinding], warnings: Sequence[PlcFinding], *, as_json: bool) -> NoReturn:
     if as_json:
         print_json({"faults": _public(faults), "warnings": _public(warnings)})
+        raise SystemExit(2)
     for fault in faults:
         print_text(f"edge: {fault.stated(ENGLISH)}", err=True)
     raise SystemExit(2)

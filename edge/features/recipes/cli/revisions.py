@@ -8,7 +8,7 @@ import msgspec
 from rich.table import Table
 
 from edge.cli.terminal.operator import acting_user, operator_languages, recorded
-from edge.cli.terminal.output import print_text
+from edge.cli.terminal.output import did_you_mean, print_text
 from edge.cli.terminal.store_access import (
     FILE,
     CommandOutput,
@@ -65,7 +65,11 @@ async def history(at: StoreAccess, work_master: str, scope: str | None) -> Comma
     """List the revisions of a recipe, the released one first."""
     revisions = await load_revisions(at.store, at.scope(scope), work_master)
     if not revisions:
-        raise Refused("unknown", Text.of("there is no revision of {work_master!r}", work_master=work_master))
+        known = [master.id for master in await load_work_masters(at.store, at.scope(scope))]
+        advice = did_you_mean(work_master, known, "List the recipes: edge recipes list")
+        raise Refused(
+            "unknown_recipe", Text.of("there is no revision of {work_master!r}", work_master=work_master), advice
+        )
     cells = ((item.number, item.hash, local_time(item.at), item.source, item.author, item.reason) for item in revisions)
     table = plain_table("revision", "hash", "released", "from", "by", "reason", rows=cells, empty="no revisions")
     return CommandOutput(

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text as RichText
 
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
+from edge.cli.terminal.output import did_you_mean, print_json, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import FILE, CommandOutput, StoreAccess, json_option, read_bytes, store_command
 from edge.cli.terminal.table import plain_table, wide_option
 from edge.features.telemetry.definitions import KnownRule, combine, load_sent_rules, read_rules
@@ -105,10 +105,8 @@ def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bo
     on standard error and set aside. The exit status is 0, or 2 with all faults of the rules.
     """
     found, faults = _read_rules(rules_file)
-    for fault in faults:
-        print_text(f"{rules_file}: {fault}", err=True)
     if faults:
-        raise SystemExit(2)
+        usage_failure(*(f"{rules_file}: {fault}" for fault in faults))
     try:
         lines = read_bytes(samples_file).decode("utf-8-sig", "replace").split("\n")
     except OSError as error:
@@ -130,13 +128,11 @@ async def show(at: StoreAccess, rule_id: str | None) -> CommandOutput:
     """
     known_rules, raised = await _load(at)
     if rule_id is not None:
+        ids = [known_rule.rule.id for known_rule in known_rules]
         known_rules = tuple(known_rule for known_rule in known_rules if known_rule.rule.id == rule_id)
         if not known_rules:
-            raise Refused(
-                "unknown_rule",
-                Text.of("there is no rule {rule_id!r}", rule_id=rule_id),
-                "List the rules: edge rules show",
-            )
+            advice = did_you_mean(rule_id, ids, "List the rules: edge rules show")
+            raise Refused("unknown_rule", Text.of("there is no rule {rule_id!r}", rule_id=rule_id), advice)
     data = [as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known_rules]
     if rule_id is not None:
         return CommandOutput(data, "\n".join(report(known_rules[0], raised.get(rule_id, 0))))

@@ -15,7 +15,7 @@ from rich.text import Text as RichText
 
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import counted, print_text, printable, usage_failure
+from edge.cli.terminal.output import counted, did_you_mean, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
     CommandOutput,
     StoreAccess,
@@ -132,7 +132,8 @@ async def show(at: StoreAccess, tag: str) -> CommandOutput:
     """Show the last sample of a tag, and its trend of the last 24 hours where history is kept."""
     last = next((sample for sample in await _load(at) if sample.tag == tag), None)
     if last is None:
-        raise Refused("unknown_tag", Text.of("there is no tag {tag!r}", tag=tag), "List the tags: edge tags list")
+        advice = did_you_mean(tag, {sample.tag for sample in await _load(at)}, "List the tags: edge tags list")
+        raise Refused("unknown_tag", Text.of("there is no tag {tag!r}", tag=tag), advice)
     trend, tag_definition = _trend(tag, at.settings), (await _definitions(at)).find(tag)
     return CommandOutput(
         structs.asdict(public_tag(last, tag_definition)) | trend_data(trend),

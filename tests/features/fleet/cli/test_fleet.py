@@ -153,6 +153,12 @@ def test_text_without_a_signature_is_refused() -> None:
         assert '"state":"refused"' in ran.stdout
 
 
+async def test_a_command_without_results_is_a_sentence(edge: Edge) -> None:
+    """It was a table without rows."""
+    answer = await edge("fleet", "results", "0b8f5c6d", "--wait", "0")
+    assert (answer.exit_code, answer.output) == (0, "no results of command 0b8f5c6d yet\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

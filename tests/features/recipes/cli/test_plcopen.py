@@ -46,7 +46,9 @@ def test_all_faults_are_reported_with_status_2_and_no_recipe(tmp_path: Path) -> 
         "edge: localId 2, line 6: the call f(…) is not carried over",
         "edge: localId 4, line 8: macroStep is not carried over: it has no form in a recipe",
     ]
-    printed = json.loads(read(BAD, tmp_path, "--json").stdout)
+    answer = read(BAD, tmp_path, "--json")
+    assert (answer.exit_code, answer.stderr) == (2, "")
+    printed = json.loads(answer.stdout)
     assert [fault["local_id"] for fault in printed["faults"]] == [2, 4]
     assert "recipe" not in printed
 

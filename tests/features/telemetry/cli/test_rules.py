@@ -62,10 +62,19 @@ def test_findings_are_printed_as_text(folder: Path) -> None:
 
 def test_faulty_rules_end_with_status_2_and_all_faults(folder: Path) -> None:
     (folder / "rules.json").write_text(json.dumps([HOT | {"colour": 1, "hysteresis": -1}, HOT]))
-    result = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
+    result = call("test", folder / "rules.json", folder / "samples.jsonl")
     assert (result.exit_code, result.stdout) == (2, "")
     assert len(result.stderr.splitlines()) == 3
     assert all("'hot'" in line for line in result.stderr.splitlines())
+
+
+def test_faulty_rules_of_a_test_with_json_are_an_error_in_json(folder: Path) -> None:
+    """They were text on standard error, and standard output was empty."""
+    (folder / "rules.json").write_text(json.dumps([HOT | {"colour": 1, "hysteresis": -1}, HOT]))
+    result = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
+    assert (result.exit_code, result.stderr) == (2, "")
+    error = json.loads(result.stdout)
+    assert (error["kind"], len(error["reason"].splitlines())) == ("invalid_arguments", 3)
 
 
 def test_check_reports_faults_with_status_2(folder: Path) -> None:
@@ -117,3 +126,4 @@ async def test_rule_is_shown_in_the_format_of_its_file(edge: Edge, store: Store)
         *parse_rules([HOT]),
     )
     assert (await edge("rules", "show", "cold")).exit_code == 1
+    assert "Did you mean 'hot'? List the rules: edge rules show" in (await edge("rules", "show", "hto")).stderr

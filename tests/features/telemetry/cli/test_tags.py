@@ -31,6 +31,7 @@ async def test_tags_are_listed_by_pattern(edge: Edge) -> None:
 
 async def test_one_tag_is_shown(edge: Edge) -> None:
     assert "85.2" in (await edge("tags", "show", "wrench.torque")).output
+    assert "Did you mean 'wrench.torque'?" in (await edge("tags", "show", "wrench.torqe")).stderr
     assert json.loads((await edge("tags", "show", "wrench.torque", "--json")).output)["process"] == "P1"
     assert (await edge("tags", "show", "x")).exit_code == 1
 
