@@ -221,15 +221,21 @@ def switch_over(to: str, settings_file: Path | None, *, as_json: bool) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the report into this folder, too: where the gateway may not read DIRECTORY.",
 )
+@click.option(
+    "--discard-damage",
+    is_flag=True,
+    help="Cut off also what lies behind a damage of the last file: jobs and results in it are lost.",
+)
 @json_option
-def repair(directory: Path, server: Path | None, reports: Path | None, *, as_json: bool) -> None:
+def repair(directory: Path, server: Path | None, reports: Path | None, *, discard_damage: bool, as_json: bool) -> None:
     """Cut off what a power cut left at the end of the append-only file of a stopped store.
 
-    DIRECTORY is that of the store. Only a torn command and zeros at the end are cut off: the server had not confirmed
-    them, so no acknowledged job is lost. The checks of the server have to accept the result; the damaged file is kept
-    below DIRECTORY/repaired. Every other damage is refused. The units of the package call this after a failed start.
+    DIRECTORY is that of the store. Only a torn command and zeros at the end are cut off. Gone is what the server had
+    not yet written to the disk: with `appendfsync everysec` up to the last two seconds, more where the storage lost
+    what it had confirmed. The checks of the server have to accept the result; the damaged file is kept below
+    DIRECTORY/repaired. Every other damage is refused. The units of the package call this after a failed start.
     """
-    done = repair_store(directory, server or Path(server_program()), now_ms(), reports)
+    done = repair_store(directory, server or Path(server_program()), now_ms(), reports, discard_damage=discard_damage)
     if done is None:
         output = CommandOutput({"repaired": False, "kept": None}, f"the append-only file in {directory} is whole")
     else:

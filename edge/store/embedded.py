@@ -16,7 +16,7 @@ from edge.foundation.errors import EdgeError, Refused, SettingsError, Unavailabl
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.store.connection import Command, CommandConnection, Endpoint, ReplyError
-from edge.store.store_repair import repair_store
+from edge.store.store_repair import refuse_unlisted, repair_store
 
 logger = structlog.get_logger(__name__)
 
@@ -65,12 +65,21 @@ async def embedded_server(directory: str) -> AsyncIterator[Path]:
             logger.info("embedded store taken over", directory=str(data_dir))
             stack.push_async_callback(_shut_down, socket)
         else:
+            await asyncio.to_thread(_refuse_unlisted, data_dir)
             try:
                 await stack.enter_async_context(_started_server(data_dir, socket))
             except Unavailable as error:
                 await asyncio.to_thread(_repair, data_dir, error)
                 await stack.enter_async_context(_started_server(data_dir, socket))
         yield socket
+
+
+def _refuse_unlisted(data_dir: Path) -> None:
+    """Raise Unavailable where a server would start empty next to the files of a store."""
+    try:
+        refuse_unlisted(data_dir)
+    except Refused as refusal:
+        raise Unavailable(refusal.message, refusal.advice) from refusal
 
 
 def _repair(data_dir: Path, error: Unavailable) -> None:

@@ -1,11 +1,12 @@
-r"""Repairs the append-only file of a store that does not start after a power cut, where nothing acknowledged is lost.
+r"""Repairs the append-only file of a store that does not start after a power cut.
 
-Only what a power cut leaves is cut off: a torn command and zeros at the end of the last file. The checks of the server
-itself have to accept the result before it replaces the file. The damaged file is kept.
+Only what a power cut leaves is cut off: a torn command and zeros at the end of the last file. Nothing can be read from
+them. The checks of the server itself have to accept the result before it replaces the file. The damaged file is kept.
 
 The file has commands of RESP, `*1\r\n$4\r\nPING\r\n`. A power cut leaves at its end what the file system had allocated
-and not written: a part of a command, zeros, or both. fsync never confirmed these bytes, so nothing acknowledged is lost
-with them. Other bytes after the last whole command are a damage that the file does not explain.
+and not written: a part of a command, zeros, or both. fsync had not confirmed these bytes: with `appendfsync everysec`
+they are of the last two seconds, unless the storage lost what it had confirmed. Other bytes after the last whole
+command are a damage that the file does not explain.
 """
 
 import asyncio
@@ -132,6 +133,7 @@ KEPT = "repaired"
 _REPORT = "report.json"
 _FOLDER = "appendonlydir"
 _MANIFEST = "appendonly.aof.manifest"
+_ANY_FILE = "appendonly.aof.*"
 _CHECK_WITHIN_S = 300.0
 _MOST_KEPT = 3
 _SNAPSHOTS = (b"REDIS", b"VALKEY")
@@ -163,16 +165,33 @@ class StoreRepair(Struct, frozen=True):
         return " ".join(map(str, filter(None, (self.kept, self.elsewhere))))
 
 
-def repair_store(directory: Path, program: Path, now: int, reports: Path | None = None) -> StoreRepair | None:
+def refuse_unlisted(directory: Path) -> None:
+    """Raise Refused(`damaged`) where a store has files and no list of them: a server would start empty next to them.
+
+    Its next rewrite would remove them. Empty files are those of a first start that a power cut ended.
+    """
+    folder = directory / _FOLDER
+    if not (folder / _MANIFEST).exists() and any(file.stat().st_size for file in folder.glob(_ANY_FILE)):
+        raise _without_manifest(folder)
+
+
+def _without_manifest(folder: Path) -> Refused:
+    return Refused("damaged", Text.of("{folder} has no manifest of an append-only file", folder=folder), _PAGE)
+
+
+def repair_store(
+    directory: Path, program: Path, now: int, reports: Path | None = None, *, discard_damage: bool = False
+) -> StoreRepair | None:
     """Repair the append-only file in the directory of a store that is stopped; None when the file is whole.
 
     `program` is the server, which checks the result under the name redis-check-aof; `now` is in milliseconds since the
-    epoch. The report is written into `reports`, too, where the gateway may not read the directory. Raises
+    epoch. The report is written into `reports`, too, where the gateway may not read the directory. With
+    `discard_damage` also commands behind a damage of the last file are cut off, which a person has to decide. Raises
     Refused(`damaged`) for every other damage, Refused(`in_use`) while a process has the file open, Unavailable when a
     file cannot be read or written; the file is repaired when it names a file in `reports`.
     """
     try:
-        repair = _repair(directory, program, now)
+        repair = _repair(directory, program, now, discard_damage=discard_damage)
         return repair if repair is None or reports is None else _report_elsewhere(repair, reports)
     except OSError as error:
         message = Text.of("{filename}: {reason}", filename=error.filename or directory, reason=error.strerror or error)
@@ -230,9 +249,12 @@ async def find_repairs(store: Store, settings: RedisSettings) -> tuple[StoreRepa
         return ()
 
 
-def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
+def _repair(directory: Path, program: Path, now: int, *, discard_damage: bool) -> StoreRepair | None:
     folder = directory / _FOLDER
     files = _files(folder)
+    for file in files:
+        if not file.exists():
+            raise Refused("damaged", Text.of("{file} is missing", file=file), _PAGE)
     last = files[-1]
     if (pid := _user_of(last)) is not None:
         raise Refused(
@@ -246,7 +268,7 @@ def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
         case Rest.NONE:
             _check(files, program, content)
             return None
-        case Rest.DAMAGE:
+        case Rest.DAMAGE if not discard_damage:
             message = Text.of(
                 "{last} is damaged at byte {whole}: more than a power cut leaves at its end",
                 last=last,
@@ -255,7 +277,7 @@ def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
             raise Refused(
                 "damaged", message, Text.of("It is not cut off there, since that could lose jobs. {page}", page=_PAGE)
             )
-        case Rest.TORN:
+        case Rest.TORN | Rest.DAMAGE:
             _check(files, program, content[: found.whole])
     report = RepairReport(at=now, file=last.name, cut_bytes=len(content) - found.whole, whole_bytes=found.whole)
     path = _new_folder(directory, now)
@@ -302,7 +324,7 @@ def _files(folder: Path) -> list[Path]:
     """Return the files of the store in the order of the manifest: only the end of the last one can be torn."""
     manifest = folder / _MANIFEST
     if not manifest.exists():
-        raise Refused("damaged", Text.of("{folder} has no manifest of an append-only file", folder=folder), _PAGE)
+        raise _without_manifest(folder)
     files, is_increment = [], False
     for line in manifest.read_text(encoding="utf-8", errors="replace").splitlines():
         match line.split():

@@ -132,6 +132,47 @@ async def test_directory_without_a_store_is_refused(tmp_path: Path) -> None:
         repair_store(tmp_path, program(), 1)
 
 
+async def test_store_without_the_list_of_its_files_does_not_start_empty(stopped: Path) -> None:
+    """The server started without a word, and its next rewrite removed the files of 25 jobs."""
+    folder = stopped / "appendonlydir"
+    manifest = folder / "appendonly.aof.manifest"
+    content = manifest.read_bytes()
+    manifest.unlink()
+    with pytest.raises(Unavailable, match="has no manifest") as raised:
+        await keys_of(stopped)
+    assert "store-repair.md" in raised.value.advice
+    assert names_in(folder) == {BASE, INCREMENT}
+    manifest.write_bytes(content)
+    assert await keys_of(stopped) == JOBS
+
+
+@pytest.mark.parametrize("file", [BASE, INCREMENT])
+async def test_missing_file_of_the_list_is_a_damage(stopped: Path, file: str) -> None:
+    """The advice was to call the command as root, and to free space."""
+    (stopped / "appendonlydir" / file).unlink()
+    with pytest.raises(Refused, match=f"{file} is missing") as raised:
+        repair_store(stopped, program(), 1)
+    assert "store-repair.md" in raised.value.advice
+
+
+async def test_person_may_cut_off_what_lies_behind_a_damage(stopped: Path) -> None:
+    """redis-check-aof of Debian refuses the base file that a newer Valkey wrote: no way back was left."""
+    append(stopped, bytes(64) + b"*1\r\n$4\r\nPING\r\n")
+    done = repair_store(stopped, program(), 1, discard_damage=True)
+    assert isinstance(done, StoreRepair)
+    assert done.report.cut_bytes == 64 + 14
+    assert (done.kept / INCREMENT).read_bytes().endswith(b"PING\r\n")
+    assert await keys_of(stopped) == JOBS
+
+
+async def test_damage_of_another_file_is_not_discarded(stopped: Path) -> None:
+    base = stopped / "appendonlydir" / BASE
+    base.write_bytes(base.read_bytes()[:-20] + bytes(20))
+    append(stopped, b"garbage")
+    with pytest.raises(Refused, match="is damaged"):
+        repair_store(stopped, program(), 1, discard_damage=True)
+
+
 async def test_store_that_runs_is_not_repaired(stopped: Path) -> None:
     async with open_store(settings_of(stopped), None):
         append(stopped, bytes(16))

@@ -231,3 +231,18 @@ async def test_stores_with_zeros_at_their_ends_start_again_by_themselves(line: L
         shown = f"edge alarms list --json | grep 'gateway.store_repaired.*{name}'"
         await machine.run(f'timeout 60 sh -c "until {shown}; do sleep 0.5; done"')
         await machine.run("rm /var/lib/microdcs-edge-line/*.json")
+
+
+async def test_data_node_without_the_list_of_its_files_does_not_start_empty(line: Line) -> None:
+    """An empty primary that is back before Sentinel has noticed empties its replicas."""
+    (replica,) = [machine for machine in line.machines[:2] if machine is not await line.primary()]
+    manifest, unit = f"/var/lib/{STORE}/line/appendonlydir/appendonly.aof.manifest", f"{STORE}-server@line"
+    await replica.run(f"systemctl stop {unit} && mv {manifest} /opt/manifest")
+    await replica.run(f"! systemctl start {unit} && systemctl stop {unit}")
+    assert "has no manifest" in await replica.run(f"journalctl --unit {unit} --boot --no-pager")
+    await replica.run(f"mv /opt/manifest {manifest} && systemctl reset-failed {unit} && systemctl start {unit}")
+
+    async def joined() -> bool:
+        return sorted(await line.roles()) == ["master", "slave"]
+
+    await until(joined, "the replica has joined")

@@ -55,6 +55,17 @@ async def test_valkey_store_with_zeros_at_its_end_starts_again_by_itself(machine
     assert "J1" in await machine.run("edge jobs list")
 
 
+async def test_store_without_the_list_of_its_files_does_not_start_empty(machine: Machine) -> None:
+    """It started without a job and without a word, and the next rewrite removed the files."""
+    manifest = "/var/lib/redis-microdcs/appendonlydir/appendonly.aof.manifest"
+    await machine.run(f"systemctl stop microdcs-edge {VALKEY} && mv {manifest} /opt/manifest")
+    await machine.run(f"! systemctl start {VALKEY} && systemctl stop {VALKEY}")
+    assert "has no manifest" in await machine.run(f"journalctl -u {VALKEY} --no-pager")
+    await machine.run(f"mv /opt/manifest {manifest} && systemctl reset-failed {VALKEY} && systemctl start {VALKEY}")
+    await machine.run("systemctl start microdcs-edge")
+    assert "J1" in await machine.run("edge jobs list")
+
+
 async def test_installation_of_redis_tools_keeps_the_valkey_store(machine: Machine) -> None:
     await machine.run(f"apt-get install --yes redis-tools && systemctl restart {VALKEY} && {RESTART}")
     assert await states(machine) == ["inactive", "active"]

@@ -105,12 +105,15 @@ async def _examine_open_store(
 def _repaired(repair: StoreRepair) -> HealthFinding:
     made = datetime.fromtimestamp(repair.report.at / 1000, UTC).isoformat(timespec="seconds")
     found = Text.of(
-        "{cut_bytes} bytes were cut off at the end of its file after a power cut, {made}",
+        "{cut_bytes} bytes were cut off at the end of its file after a power cut, {made}; {whole_bytes} bytes stayed",
         cut_bytes=repair.report.cut_bytes,
+        whole_bytes=repair.report.whole_bytes,
         made=made,
     )
     advice = Text.of(
-        "Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {kept}",
+        "With `appendfsync everysec` the last two seconds are gone, with `always` nothing, unless the storage lost "
+        "what it had confirmed. Compare the last jobs with the MES and the equipment, check supply and storage, then "
+        "remove the damaged file: rm -r {kept}",
         kept=repair.remains,
     )
     return warning("store repaired", found, advice)
