@@ -135,6 +135,14 @@ def test_commands_of_pages_exist_with_their_options() -> None:
     assert len(found) > 500
 
 
+def test_examples_of_the_reference_can_be_called() -> None:
+    """The page is written from the help, so that its commands exist; its examples are typed by hand."""
+    examples = re.findall(r"^Example: `(.*)`$", text(Path("docs/reference/cli.md")), re.MULTILINE)
+    commands = [command for example in examples for command in page_commands(f"    {example}")]
+    assert [(" ".join(command.words), reason) for command in commands if (reason := fault(command))] == []
+    assert len(commands) >= len(examples) > 150
+
+
 @pytest.mark.parametrize(
     ("page", "expected"),
     [

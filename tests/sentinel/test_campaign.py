@@ -31,21 +31,19 @@ def test_end_under_a_second_id_is_a_fault_of_a_replicated_line() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_divided_network_repeats_no_work(tmp_path: Path) -> None:
-    """Each side has a gateway; only one of them may continue."""
+@pytest.mark.parametrize(
+    "faults",
+    [
+        # Each side has a gateway; only one of them may continue.
+        pytest.param(("split, publisher with primary", "failover by command"), id="divided network"),
+        # Each lane waited 20 s for the end of a job that the store had lost: the next fault met an idle line.
+        pytest.param(("primary restarted empty", "switch-over"), id="lost jobs"),
+    ],
+)
+def test_two_faults_in_turn_repeat_no_work_and_stop_no_order(tmp_path: Path, faults: tuple[str, str]) -> None:
     with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=3) as plant:
         campaign = Campaign(plant)
-        campaign.run([BY_NAME["split, publisher with primary"], BY_NAME["failover by command"]])
-    assert [line_of(item) for item in campaign.rounds if item.faults()] == []
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_lost_jobs_do_not_keep_the_mes_from_ordering(tmp_path: Path) -> None:
-    """Each lane waited 20 s for the end of a job that the store had lost: the next fault met an idle line."""
-    with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=3) as plant:
-        campaign = Campaign(plant)
-        campaign.run([BY_NAME["primary restarted empty"], BY_NAME["switch-over"]])
+        campaign.run([BY_NAME[name] for name in faults])
     assert [line_of(item) for item in campaign.rounds if item.faults()] == []
 
 

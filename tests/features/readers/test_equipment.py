@@ -222,24 +222,21 @@ async def test_code_that_is_not_gs1_is_refused_only_when_required(wait_until: Wa
         assert one.codes == codes
 
 
-async def test_code_without_the_identifier_of_its_job_starts_none(wait_until: WaitUntil) -> None:
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("10AB", "has no gs1_21"),
+        ("010950110153000421SER1", "(01) has a wrong check digit: '09501101530004'"),
+    ],
+)
+async def test_code_that_names_no_job_is_refused_with_the_reason(wait_until: WaitUntil, code: str, reason: str) -> None:
     keys = GS1_KEYS | {"gs1": "auto", "job_id": "gs1_21"}
     async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as one:
         await wait_until(lambda: device.writers)
-        device.scan("10AB")
+        device.scan(code)
         await wait_until(lambda: one.station.refused)
     assert one.jobs == []
-    assert "has no gs1_21" in str(one.station.refused[0].reason)
-
-
-async def test_code_with_a_wrong_check_digit_is_refused_for_that_reason(wait_until: WaitUntil) -> None:
-    keys = GS1_KEYS | {"gs1": "auto", "job_id": "gs1_21"}
-    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as one:
-        await wait_until(lambda: device.writers)
-        device.scan("010950110153000421SER1")
-        await wait_until(lambda: one.station.refused)
-    assert one.jobs == []
-    assert "(01) has a wrong check digit: '09501101530004'" in str(one.station.refused[0].reason)
+    assert reason in str(one.station.refused[0].reason)
 
 
 async def test_silent_reader_is_connected_again(wait_until: WaitUntil) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from edge.cli import main
@@ -9,30 +10,23 @@ from edge.config import RedisSettings
 from edge.features.flows.cli.worker import worker
 
 
-def test_worker_without_a_kind_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (None, "there is no node kind to run"),
+        ("KIND = 5", "KIND is a NodeKind"),
+        # Its crash stops neither the command nor the others.
+        ("import os\nos.abort()", "its import ended the process (SIGABRT)"),
+    ],
+)
+def test_worker_without_a_usable_kind_is_refused(tmp_path: Path, kind: str | None, reason: str) -> None:
     settings = tmp_path / "edge.toml"
-    settings.write_text("")
+    settings.write_text("" if kind is None else f'[flows]\nnodes = "{tmp_path}"\n')
+    if kind is not None:
+        (tmp_path / "a.py").write_text(kind)
     result = CliRunner().invoke(main, ["worker", "--settings", str(settings)])
     assert result.exit_code == 2
-    assert "there is no node kind to run" in result.stderr
-
-
-def test_faulty_kind_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("KIND = 5")
-    settings = tmp_path / "edge.toml"
-    settings.write_text(f'[flows]\nnodes = "{tmp_path}"\n')
-    result = CliRunner().invoke(main, ["worker", "--settings", str(settings)])
-    assert result.exit_code == 2
-    assert "KIND is a NodeKind" in result.stderr
-
-
-def test_kind_that_crashes_at_its_import_does_not_stop_the_others(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("import os\nos.abort()")
-    settings = tmp_path / "edge.toml"
-    settings.write_text(f'[flows]\nnodes = "{tmp_path}"\n')
-    result = CliRunner().invoke(main, ["worker", "--settings", str(settings)])
-    assert result.exit_code == 2
-    assert "its import ended the process (SIGABRT)" in result.stderr
+    assert reason in result.stderr
 
 
 def test_systemd_unit_calls_the_worker_with_known_options() -> None:
