@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from edge.foundation.metric import MetricFamily
     from edge.model.plant import OperationType
     from edge.northbound.reply import Handler
-    from edge.store.keys import Keys
 
 
 class Noun(Struct, frozen=True):
@@ -36,8 +35,8 @@ class DocumentKind(Struct, frozen=True):
 
     folder: str
     """The folder of its files below that of all."""
-    key: "Callable[[Keys], str]"
-    """The key in Redis that exists where the store has one; without it and without a file nothing is imported."""
+    key: str
+    """The location of the key in Redis that exists where the store has one; without it nothing is read of them."""
     documents: str = ""
     """Called as `function(settings, ports)`, returns `Documents` (`edge.app.documents`).
 
@@ -74,6 +73,8 @@ class Feature(Struct, frozen=True):
     """Its part of the station page and the HTTP API, on or off: the location of a `PagePart` (`edge.app.page_part`)."""
     options: Mapping[str, str] = {}
     """Its option of a command of the core, such as `jobs results`: the location of what `click.option` returned."""
+    keys: str = ""
+    """The module that defines its keys in Redis: `edge.features.NAME.keys`."""
     sections: str = ""
     """Its sections of the settings: the location of a mapping of names to `Section`."""
     mirrors: str = ""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from edge.app.feature import DocumentKind, Feature, FileFolder
 from edge.config import SECTIONS, Section, Settings, load_settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
+from edge.store.keys import declare_keys
 
 if TYPE_CHECKING:
     from edge.app.feature_ports import ArchivedRun
@@ -47,8 +48,9 @@ FEATURES = (
 
 @cache
 def features() -> tuple[Feature, ...]:
-    """Return what each feature declares, in the order of the rows."""
+    """Return what each feature declares, in the order of the rows; the store knows their keys from then on."""
     declared = [importlib.import_module(f"edge.features.{name}.feature").FEATURE for name in FEATURES]
+    declare_keys(feature.keys for feature in declared if feature.keys)
     return tuple(declared)
 
 

@@ -1,10 +1,17 @@
-"""Every key in Redis, one row each: its type, its name, how long it lives, and what it holds."""
+"""The keys of the core in Redis, one row each: its type, its name, how long it lives, and what it holds.
+
+A feature has its own in `keys.py` of its folder, which it names in its declaration:
+
+    edge_node = key("hash", "sparkplug", OURS, "The last birth number of the Sparkplug edge node")
+    store.execute("HGETALL", edge_node(store.keys))
+"""
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from inspect import isfunction
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -30,17 +37,9 @@ STREAM: Final = "bounded by length"
 BACKLOG: Final = "each entry until its work is done"
 DEAD_LETTERS: Final = "`[retention] dead_letters` after the last was added"
 REPORT: Final = "a day after it was written last"
-FLOW: Final = "until the flow is deleted"
-CYCLE: Final = "7 days after its end, as far as `[flows] kept_mb` allows; or `[flows] kept_cycles` later cycles"
-NODE_TASK: Final = "24 hours after the end of its cycle, and no longer than the cycle"
-ATTEMPT: Final = "24 hours after it was written last, and no longer than its cycle"
-WORKER: Final = "60 seconds after the last heartbeat"
 LOGIN: Final = "15 minutes after the wait of the last failed login; 10 minutes for a used code, a day for wrong codes"
 RECOVERY: Final = "until the user gets other recovery codes or is removed"
 COMPONENT: Final = "each entry 30 days after the last heartbeat, or as `edge fleet forget --after-days` sets"
-DRAFT: Final = "until the draft is released or discarded"
-COMMAND: Final = "until the command expires"
-COMMAND_RESULT: Final = "8 days after the last result"
 SESSION: Final = "a minute after its gateway has last renewed it; of a command `[users] session`"
 
 KeyType: TypeAlias = Literal["hash", "list", "set", "stream", "string", "zset"]
@@ -50,11 +49,6 @@ _ROWS: dict[Callable[..., str], tuple[KeyType, str, str, str]] = {}
 _NUMBER_INSIDE = re.compile(r"_\d+_")
 
 
-def node_task_id(flow: str, cycle: int, node: str) -> str:
-    """Return the id of a node task, which is a part of its keys."""
-    return f"{key_part(flow)}_{cycle}_{key_part(node)}"
-
-
 @functools.lru_cache(maxsize=1024)
 def key_part(id: str) -> str:
     """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
@@ -62,48 +56,43 @@ def key_part(id: str) -> str:
     return quoted.replace("_", "%5F") if _NUMBER_INSIDE.search(f"{quoted}_") else quoted
 
 
-def _key(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys"], str]:
+_Build = TypeVar("_Build", bound=Callable[..., str])
+
+
+def entered(build: _Build, type: KeyType, name: str, lifetime: str, purpose: str) -> _Build:
+    """Enter a key in the table of all, and return what builds its name."""
+    _ROWS[build] = type, name, lifetime, purpose
+    return build
+
+
+def key(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys"], str]:
     """Enter a key without an id in its name."""
     tail = f":{name}"
 
     def build(keys: "Keys") -> str:
         return keys.prefix + tail
 
-    _ROWS[build] = type, name, lifetime, purpose
-    return build
+    return entered(build, type, name, lifetime, purpose)
 
 
-def _key_of(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", _Part], str]:
+def key_of(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", _Part], str]:
     """Enter a key with an id in its name."""
     (head, tail), (part,) = _split(name)
 
     def build(keys: "Keys", id: _Part) -> str:
         return f"{keys.prefix}:{head}{part(id)}{tail}"
 
-    _ROWS[build] = type, name, lifetime, purpose
-    return build
+    return entered(build, type, name, lifetime, purpose)
 
 
-def _key_of_two(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", _Part, _Part], str]:
+def key_of_two(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", _Part, _Part], str]:
     """Enter a key with two ids in its name."""
     (head, middle, tail), (first, second) = _split(name)
 
     def build(keys: "Keys", id: _Part, other: _Part) -> str:
         return f"{keys.prefix}:{head}{first(id)}{middle}{second(other)}{tail}"
 
-    _ROWS[build] = type, name, lifetime, purpose
-    return build
-
-
-def _key_of_node(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", str, int, str], str]:
-    """Enter a key of a node of a cycle of a flow."""
-    _, tail = name.split("{node:part}")
-
-    def build(keys: "Keys", flow: str, cycle: int, node: str) -> str:
-        return f"{keys.prefix}:node_tasks:{node_task_id(flow, cycle, node)}{tail}"
-
-    _ROWS[build] = type, name, lifetime, purpose
-    return build
+    return entered(build, type, name, lifetime, purpose)
 
 
 def _split(name: str) -> tuple[list[str], list[Callable[[_Part], str]]]:
@@ -128,55 +117,55 @@ class Keys(Struct, frozen=True):
     generation_id: str = ""
 
     # Jobs and their runs.
-    joborder = _key_of("hash", "joborder:{id}", JOB, "A job order with its state")
-    joborder_list = _key_of(
+    joborder = key_of("hash", "joborder:{id}", JOB, "A job order with its state")
+    joborder_list = key_of(
         "zset", "joborder:list:{scope}", PERMANENT, "The ids of the job orders of a scope, by priority"
     )
-    joborder_open = _key_of(
+    joborder_open = key_of(
         "zset",
         "joborder:open:{scope}",
         OURS,
         "The ids of the job orders of a scope that are not in an EndState, by priority",
     )
-    joborder_startable = _key_of(
+    joborder_startable = key_of(
         "zset",
         "joborder:startable:{scope}",
         OURS,
         "The queue of starts: the jobs of a scope that may start now, in their order",
     )
-    joborder_changes = _key_of("stream", "joborder:changes:{scope}", STREAM, "Each change of a job of the scope")
-    joborder_changes_global = _key("stream", "joborder:changes:_global", STREAM, "Each change of any job")
-    jobresponse = _key_of("hash", "jobresponse:{id}", JOB, "A job response")
-    jobresponse_list = _key_of(
+    joborder_changes = key_of("stream", "joborder:changes:{scope}", STREAM, "Each change of a job of the scope")
+    joborder_changes_global = key("stream", "joborder:changes:_global", STREAM, "Each change of any job")
+    jobresponse = key_of("hash", "jobresponse:{id}", JOB, "A job response")
+    jobresponse_list = key_of(
         "zset", "jobresponse:list:{scope}", PERMANENT, "The ids of the job responses of a scope, by start time"
     )
-    jobresponse_state = _key_of_two(
+    jobresponse_state = key_of_two(
         "zset",
         "jobresponse:list:{scope}:{state}",
         OURS,
         "The ids of the job responses of a scope in that state, by start time",
     )
-    counter = _key_of("string", "counter:{name}", OURS, "How often something happened")
-    event_receiver_list = _key(
+    counter = key_of("string", "counter:{name}", OURS, "How often something happened")
+    event_receiver_list = key(
         "stream", "event:receiver:list", STREAM, "Each transition of a job order, for consumers on this host"
     )
-    event_responder_list = _key(
+    event_responder_list = key(
         "stream", "event:responder:list", STREAM, "Each change of a job response, for consumers on this host"
     )
-    active_scopes = _key("set", "active-scopes", OURS, "The scopes that ever held a job")
-    sfc_work = _key_of("stream", "sfc:work:{scope}", BACKLOG, "The work of a scope, for the consumer group sfc-engine")
-    sfc_execution = _key_of("hash", "sfc:execution:{job_id}", JOB, "The run of a job")
-    sfc_history = _key_of(
+    active_scopes = key("set", "active-scopes", OURS, "The scopes that ever held a job")
+    sfc_work = key_of("stream", "sfc:work:{scope}", BACKLOG, "The work of a scope, for the consumer group sfc-engine")
+    sfc_execution = key_of("hash", "sfc:execution:{job_id}", JOB, "The run of a job")
+    sfc_history = key_of(
         "stream",
         "sfc:history:{job_id}",
         JOB,
         "A record of each decision about the run of a job; its ids are number and instant",
     )
-    sfc_active_jobs = _key(
+    sfc_active_jobs = key(
         "set", "sfc:active-jobs", OURS, "The jobs whose run has not ended, or of which something is to be sent"
     )
-    sfc_timers = _key("zset", "sfc:timers", OURS, "The jobs by the time of their next start, deadline or removal")
-    sfc_waits = _key_of_two(
+    sfc_timers = key("zset", "sfc:timers", OURS, "The jobs by the time of their next start, deadline or removal")
+    sfc_waits = key_of_two(
         "zset",
         "sfc:waits:{scope}:{type_id}",
         OURS,
@@ -184,69 +173,49 @@ class Keys(Struct, frozen=True):
     )
 
     # Equipment and instances.
-    safing = _key(
+    safing = key(
         "hash", "safing", OURS, "The stops and resets that equipment has not confirmed, by phase and command id"
     )
-    disabled_tools = _key("hash", "disabled-tools", OURS, "The tools that another system has disabled, by their place")
-    equipment_memory = _key_of(
+    disabled_tools = key("hash", "disabled-tools", OURS, "The tools that another system has disabled, by their place")
+    equipment_memory = key_of(
         "hash",
         "equipment-memory:{name}",
         OURS,
         "What equipment, as `wrench@host:port`, needs later: revisions, last and open results",
     )
-    instances = _key_of(
+    instances = key_of(
         "set", "instances:{scope}", OURS, "The instances that work on a scope, or ended and left work there"
     )
-    lease_equipment = _key_of(
-        "hash",
-        "lease:equipment:{place:part}",
-        OURS,
-        "The instances that connect to equipment at a place, each for as long as its own lease",
-    )
-    passed_commands = _key_of_two(
-        "list",
-        "passed-commands:{consumer}:{place:part}",
-        OURS,
-        "The commands that other instances pass to the one that connects to equipment",
-    )
-    health = _key_of("string", "health:{consumer}", REPORT, "The last report of an instance about its equipment")
+    health = key_of("string", "health:{consumer}", REPORT, "The last report of an instance about its equipment")
 
     # What is published.
-    pubseq = _key_of("string", "pubseq:{scope}", OURS, "The number of the state index that was published last")
-    publisher_event = _key_of_two(
+    pubseq = key_of("string", "pubseq:{scope}", OURS, "The number of the state index that was published last")
+    publisher_event = key_of_two(
         "string", "publisher:event:{scope}:{position}", REPUBLISH, "A status event as it was published first"
     )
-    joborder_undelivered = _key_of(
+    joborder_undelivered = key_of(
         "zset",
         "joborder:list:{scope}:undelivered",
         OURS,
         "The ended jobs whose result is kept until the MES has received it, by their end",
     )
-    joborder_unconfirmed = _key_of(
+    joborder_unconfirmed = key_of(
         "zset",
         "joborder:list:{scope}:unconfirmed",
         OURS,
         "The ended jobs whose delivered result is kept until the MES confirms it, by their end",
     )
-    prompts = _key_of(
-        "hash",
-        "prompts:{scope}",
-        BACKLOG,
-        "The prompts of a scope whose opening or end is not published to the MES yet, by their ids",
-    )
-    archive_gateway = _key_of(
-        "string", "archive:gateway:{scope}", OURS, "The gateway that archives the jobs of a scope"
-    )
-    archive_backlog = _key_of(
+    archive_gateway = key_of("string", "archive:gateway:{scope}", OURS, "The gateway that archives the jobs of a scope")
+    archive_backlog = key_of(
         "hash",
         "archive:backlog:{scope}",
         BACKLOG,
         "The documents of ended jobs that were removed before they were archived, by correlation id",
     )
-    publisher_topics = _key_of(
+    publisher_topics = key_of(
         "set", "publisher:topics:{scope}", OURS, "The ids of the jobs whose topics the broker retains"
     )
-    publisher_cursors = _key(
+    publisher_cursors = key(
         "hash",
         "publisher:stream-cursors",
         OURS,
@@ -254,271 +223,198 @@ class Keys(Struct, frozen=True):
     )
 
     # People and locks.
-    audit = _key(
+    audit = key(
         "stream", "audit", STREAM, "The audit trail: who did what, from where, with which result; chained by digests"
     )
-    audit_head = _key("string", "audit:head", OURS, "Number and digest of the newest audit record")
-    locks = _key_of(
+    audit_head = key("string", "audit:head", OURS, "Number and digest of the newest audit record")
+    locks = key_of(
         "hash", "locks:{kind}", OURS, "The locks of a kind: by object its holder and those that wait, as JSON"
     )
 
-    # Flows.
-    flow = _key_of("hash", "flow:{flow:part}", FLOW, "A flow with its document and state")
-    flow_cycle = _key_of_two("hash", "flow:{flow:part}:cycle:{cycle}", CYCLE, "A cycle of a flow")
-    node_task = _key_of_node(
-        "string", "node_tasks:{flow:part}_{cycle}_{node:part}", NODE_TASK, "A node task with its state, as JSON"
-    )
-    node_output = _key_of_node(
-        "string",
-        "node_tasks:{flow:part}_{cycle}_{node:part}:output",
-        NODE_TASK,
-        "An output of more than 64 KiB, as JSON",
-    )
-    node_worker = _key_of_node(
-        "string",
-        "node_tasks:{flow:part}_{cycle}_{node:part}:worker",
-        ATTEMPT,
-        "The worker that runs a node task, with its progress, as JSON",
-    )
-    node_answer = _key_of(
-        "string", "node_tasks:{task}:answer", ATTEMPT, "The answer of equipment to a command of a node task, as JSON"
-    )
-    node_work = _key_of(
-        "stream", "node_work:{kind}", BACKLOG, "The node tasks of a kind for the consumer group of the workers"
-    )
-    node_results = _key("stream", "node_results", BACKLOG, "The results of workers that no gateway has taken yet")
-    worker = _key_of("string", "workers:{id}", WORKER, "A worker with its kinds and its last heartbeat, as JSON")
-    flow_schedule = _key("zset", "flows:schedule", OURS, "All flows by the instant of their next cycle")
-    flows_running = _key("set", "flows:running", OURS, "The flows that have a running cycle")
-    flow_signals = _key("stream", "flows:signals", STREAM, "The flows that a process other than their gateway changed")
-
     # Telemetry.
-    telemetry = _key(
+    telemetry = key(
         "stream", "telemetry", STREAM, "The batches of samples and occurrences, for the consumer group rules"
     )
-    telemetry_dlq = _key(
+    telemetry_dlq = key(
         "stream",
         "telemetry:dlq",
         STREAM,
         "The batches that could not be evaluated, with the reason and without secrets",
     )
-    telemetry_attempts = _key("stream", "telemetry:attempts", STREAM, "Each attempt to send an alarm, with its result")
-    telemetry_rules = _key("hash", "telemetry:rules", PERMANENT, "The rules that the MES has sent, by their ids")
-    telemetry_definitions = _key(
+    telemetry_attempts = key("stream", "telemetry:attempts", STREAM, "Each attempt to send an alarm, with its result")
+    telemetry_rules = key("hash", "telemetry:rules", PERMANENT, "The rules that the MES has sent, by their ids")
+    telemetry_definitions = key(
         "hash",
         "telemetry:definitions",
         PERMANENT,
         "The definitions of tags of station files and of the MES, by tag, as JSON",
     )
-    telemetry_state = _key(
-        "hash", "telemetry:state", OURS, "The states of rules, by rule and subject, and of the jobs that run"
-    )
-    telemetry_window = _key_of(
-        "list",
-        "telemetry:window:{digest}",
-        OURS,
-        "The window of a baseline rule for a subject, the oldest sample first",
-    )
-    telemetry_counters = _key(
+    telemetry_counters = key(
         "hash", "telemetry:counters", OURS, "The counters of telemetry, by name; those of a rule by its id"
     )
-    telemetry_cursors = _key(
+    telemetry_cursors = key(
         "hash", "telemetry:cursors", OURS, "The last change of an alarm that each reader has handled"
     )
 
     # Mirrors, servers, tags and alarms.
-    mirror = _key_of("set", "mirror:{name}", OURS, "A copy of the set that another system keeps")
-    mirror_staging = _key_of("set", "staging:mirror:{name}", OURS, "The copy while it is written, within one commit")
-    lease_mirror = _key_of(
+    mirror = key_of("set", "mirror:{name}", OURS, "A copy of the set that another system keeps")
+    mirror_staging = key_of("set", "staging:mirror:{name}", OURS, "The copy while it is written, within one commit")
+    lease_mirror = key_of(
         "string",
         "lease:mirror:{name}",
         OURS,
         "The instance that reads a mirrored set, for as long as its own lease lasts",
     )
-    mirrors = _key(
+    mirrors = key(
         "hash", "mirrors", OURS, "The state of each mirror that was read since the start: current or stale, since when"
     )
-    opcua_servers = _key(
+    opcua_servers = key(
         "hash", "opcua:servers", OURS, "The OPC UA servers of the gateways on this store, by gateway, as JSON"
     )
-    sparkplug = _key(
-        "hash", "sparkplug", OURS, "The last birth number of the Sparkplug edge node, and of what it has published"
-    )
-    tags = _key("hash", "tags", OURS, "The last sample of each tag, written every few seconds")
-    alarms = _key("hash", "alarms", OURS, "The alarms that are not normal, or are silenced, by id")
-    alarm_changes = _key("stream", "alarms:changes", STREAM, "Each change of an alarm")
-    identity = _key("string", "identity", OURS, "The identity of the store, made once")
+    tags = key("hash", "tags", OURS, "The last sample of each tag, written every few seconds")
+    alarms = key("hash", "alarms", OURS, "The alarms that are not normal, or are silenced, by id")
+    alarm_changes = key("stream", "alarms:changes", STREAM, "Each change of an alarm")
+    identity = key("string", "identity", OURS, "The identity of the store, made once")
 
     # Users.
-    login_attempt = _key_of(
+    login_attempt = key_of(
         "string",
         "2fa:{digest}",
         LOGIN,
         "The failed logins of an address or of a user there, or of the wrong codes of a user",
     )
-    used_totp = _key_of(
+    used_totp = key_of(
         "string", "2fa:totp:{user:part}", LOGIN, "The time step of the last one-time code that a user has used"
     )
-    used_recovery = _key_of(
+    used_recovery = key_of(
         "string", "2fa:recovery:{user:part}", RECOVERY, "The digests of the recovery codes that a user has used"
     )
-    session = _key_of("string", "session:{id}", SESSION, "A session of station page, OPC UA or command line, as JSON")
-    last_activity = _key("hash", "last-activity", OURS, "The last activity of each session, as ISO 8601")
+    session = key_of("string", "session:{id}", SESSION, "A session of station page, OPC UA or command line, as JSON")
+    last_activity = key("hash", "last-activity", OURS, "The last activity of each session, as ISO 8601")
 
     # Components.
-    discovery_components = _key(
+    discovery_components = key(
         "hash",
         "discovery:components",
         COMPONENT,
         "What each component of the plant is and how it is, by its id, as JSON",
     )
-    discovery_timestamps = _key(
+    discovery_timestamps = key(
         "hash",
         "discovery:timestamps",
         COMPONENT,
         "The last heartbeat of each component, in seconds of the store's clock",
     )
-    discovery_tokens = _key(
+    discovery_tokens = key(
         "hash", "discovery:tokens", COMPONENT, "The process that works under the id of each component"
     )
-    discovery_plugins = _key(
+    discovery_plugins = key(
         "hash",
         "discovery:plugins",
         COMPONENT,
         "The state of the equipment kinds and node kinds of each component, as JSON",
     )
-    discovery_settings = _key(
+    discovery_settings = key(
         "hash", "discovery:settings", OURS, "The settings of the list of components: `remove_after_s`, at least 60"
     )
-    scripts = _key("hash", "scripts", OURS, "The script of commits, for programs in other languages, with its SHA-1")
+    scripts = key("hash", "scripts", OURS, "The script of commits, for programs in other languages, with its SHA-1")
 
     # Signed commands.
-    fleet_keys = _key(
-        "hash", "keys", OURS, 'The public keys of administrators as JSON Web Keys, with `[fleet] keys_from = "store"`'
-    )
-    fleet_commands = _key(
-        "hash", "commands", COMMAND, "The signed commands for the components on this store, by their ids"
-    )
-    fleet_results = _key_of(
-        "hash", "commands:{id}", COMMAND_RESULT, "The results of a signed command, by component, as JSON"
-    )
-    fleet_executed = _key_of_two(
-        "string",
-        "executed:{component}:{mark}",
-        COMMAND,
-        "The mark that a component has executed or refused a signed command",
-    )
-    fleet_executing = _key_of(
-        "hash", "executing:{component}", OURS, "The signed commands that a component executes now"
-    )
 
     # Operations and modes.
-    operations = _key(
+    operations = key(
         "hash",
         "operations",
         OURS,
         "The operations by id, as JSON: scheduled, running, and the last 100 that have ended",
     )
-    operations_progress = _key("hash", "operations:progress", OURS, "The progress of each operation, from 0.0 to 100.0")
-    operations_queue = _key_of(
+    operations_progress = key("hash", "operations:progress", OURS, "The progress of each operation, from 0.0 to 100.0")
+    operations_queue = key_of(
         "zset",
         "operations:queue:{type}",
         OURS,
         "The scheduled operations of a type, by the instant at which they are due",
     )
-    initialized = _key(
+    initialized = key(
         "string",
         "initialized",
         OURS,
         "Whether the station files have filled the store: 0 while they do, 1 from then on",
     )
-    mode = _key("string", "mode", OURS, "The mode of all gateways: 0 works, 1 is under maintenance")
-    mode_of = _key_of("string", "mode:{gateway}", OURS, "The mode of one gateway: 0 works, 1 is under maintenance")
-    maintenance = _key(
+    mode = key("string", "mode", OURS, "The mode of all gateways: 0 works, 1 is under maintenance")
+    mode_of = key_of("string", "mode:{gateway}", OURS, "The mode of one gateway: 0 works, 1 is under maintenance")
+    maintenance = key(
         "hash", "maintenance", OURS, "Who switched a mode on, since when, until when; by gateway, `*` for all"
     )
-    messages = _key("hash", "messages", OURS, "The messages to people, by name; `{$Name}` in them is a localised text")
-    localization = _key("hash", "localization", OURS, "The localised texts of the site, by `[lang:]Name`")
+    messages = key("hash", "messages", OURS, "The messages to people, by name; `{$Name}` in them is a localised text")
+    localization = key("hash", "localization", OURS, "The localised texts of the site, by `[lang:]Name`")
 
     # What the mes sets.
-    workmaster = _key_of("hash", "workmaster:{id}", PERMANENT, "A work master with its recipe")
-    recipe_revisions = _key_of_two(
-        "hash",
-        "recipe:revisions:{scope:part}:{id}",
-        PERMANENT,
-        "The revisions of a Work Master in a scope, by number; `newest` is the number and digest of the released one",
-    )
-    recipe_drafts = _key("zset", "recipe:drafts", DRAFT, "The ids of the drafts of recipes, by their beginning")
-    recipe_draft = _key_of(
-        "hash", "recipe:draft:{id}", DRAFT, "A draft of a recipe, with the text of each version that can be undone"
-    )
-    recipe_tests = _key("hash", "recipe:tests", PERMANENT, "The tests of recipes, by their ids")
-    workmaster_list = _key_of(
+    workmaster = key_of("hash", "workmaster:{id}", PERMANENT, "A work master with its recipe")
+    workmaster_list = key_of(
         "set", "workmaster:list:{scope}", PERMANENT, "The ids of the work masters that a scope may run"
     )
-    resource_list = _key_of_two(
+    resource_list = key_of_two(
         "set", "{kind}:list:{scope}", PERMANENT, "The ids of one kind of resource that a scope may use"
     )
-    settings_changes = _key(
+    settings_changes = key(
         "stream", "settings:changes", STREAM, "The scopes whose settings the MES changed, each change"
     )
-    jobacceptance = _key_of(
+    jobacceptance = key_of(
         "string", "jobacceptance:{scope}", PERMANENT, "The most job orders that a scope holds at a time"
     )
 
     # Marks, refused messages and dead letters.
-    joborder_tombstone = _key_of(
+    joborder_tombstone = key_of(
         "string",
         "tombstone:{id}",
         DEDUPE,
         "The instant at which the job order of that id was removed, its scope and digests of its results",
     )
-    cededupe = _key_of(
+    cededupe = key_of(
         "string", "cededupe:{digest}", DEDUPE, "The answer that was given to a CloudEvent, by its source and id"
     )
-    transdedupe = _key_of(
+    transdedupe = key_of(
         "string", "transdedupe:{digest}", DEDUPE, "The answer that was given in a transaction, by its scope and id"
     )
-    mark_senders = _key(
-        "set", "marks", OURS, "The senders of marked messages: `calls:{source}` or `events:{equipment}`"
-    )
-    marks_of = _key_of(
+    mark_senders = key("set", "marks", OURS, "The senders of marked messages: `calls:{source}` or `events:{equipment}`")
+    marks_of = key_of(
         "stream",
         "marks:{sender:part}",
         MARKS,
         "The marks of a sender: digests of `cededupe` (field e) and `transdedupe` (field t)",
     )
-    discarded = _key_of_two(
+    discarded = key_of_two(
         "hash",
         "discarded:{equipment:part}:{period}",
         DISCARDED,
         "The events of equipment that no job took, by digest; one for each half hour",
     )
-    audited = _key_of(
+    audited = key_of(
         "hash",
         "audited:{period}",
         AUDITED,
         "The calls that a gateway has put in the audit trail, by digest; one for each 25 hours",
     )
-    event_refused_list = _key("stream", "event:refused:list", STREAM, "Refused messages and declined calls")
-    sfc_dead_letters = _key("stream", "sfc:dead-letters", DEAD_LETTERS, "What was given up, with the reason")
-    late_results = _key(
+    event_refused_list = key("stream", "event:refused:list", STREAM, "Refused messages and declined calls")
+    sfc_dead_letters = key("stream", "sfc:dead-letters", DEAD_LETTERS, "What was given up, with the reason")
+    late_results = key(
         "stream", "sfc:late-results", DEAD_LETTERS, "The results that no command waited for, with the reason"
     )
 
     # The store itself.
-    store_version = _key("string", "form", OURS, "The version of the stored data: see store/server_check.py")
-    generation = _key(
+    store_version = key("string", "form", OURS, "The version of the stored data: see store/server_check.py")
+    generation = key(
         "hash",
         "generation",
         OURS,
         "The generation behind Sentinel: its id, the config-epoch, the difference of the clocks",
     )
-    replication_mark = _key("string", "replication-mark", OURS, "The write before each wait for the replicas")
-    lease_instance = _key_of(
+    replication_mark = key("string", "replication-mark", OURS, "The write before each wait for the replicas")
+    lease_instance = key_of(
         "string", "lease:instance:{consumer}", OURS, "The lease of an instance: the token of its process, and a counter"
     )
-    lease_publisher = _key_of(
+    lease_publisher = key_of(
         "string",
         "lease:publisher:{scope}",
         OURS,
@@ -540,11 +436,23 @@ class KeySpec(Struct, frozen=True):
         return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
 
 
-@functools.cache
+_feature_modules: Final[dict[str, None]] = {}
+
+
+def declare_keys(modules: Iterable[str]) -> None:
+    """Add modules in which features define their keys; they are imported when all keys are asked for."""
+    _feature_modules.update(dict.fromkeys(modules))
+
+
 def key_specs() -> tuple[KeySpec, ...]:
-    """Return every kind of key, in the order of the rows."""
-    rows = ((name, _ROWS[build]) for name, build in vars(Keys).items() if isfunction(build) and build in _ROWS)
+    """Return every kind of key, in the order of the rows: those of the core, then those of the declared features."""
+    places = (vars(Keys), *(vars(import_module(name)) for name in _feature_modules))
+    rows = ((name, _ROWS[build]) for place in places for name, build in place.items() if _is_row(build))
     return tuple(
         KeySpec(name, pattern.replace(":part}", "}"), type, lifetime, purpose)
         for name, (type, pattern, lifetime, purpose) in rows
     )
+
+
+def _is_row(value: object) -> bool:
+    return isfunction(value) and value in _ROWS

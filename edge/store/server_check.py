@@ -15,7 +15,7 @@ from edge.store.client import Store
 from edge.store.connection import AccessDenied
 from edge.store.dedupe import MarkCounter, count_by_sender, count_marks, is_any_sender_near
 from edge.store.ended_jobs import KeptResults
-from edge.store.keys import key_specs
+from edge.store.keys import KeySpec, key_specs
 from edge.store.reads import scan_keys
 
 STORE_VERSION = 1
@@ -214,10 +214,10 @@ async def _sample_keys(store: Store, prefix: str) -> list[str]:
 
 def _is_ours(name: str, kind: str) -> bool:
     """Return whether a key, by its name without the prefix and its type, can be one of ours."""
-    return any(kind == spec.type and _expressions()[spec.name].fullmatch(name) for spec in key_specs())
+    return any(kind == spec.type and _expression(spec).fullmatch(name) for spec in key_specs())
 
 
 @functools.cache
-def _expressions() -> Mapping[str, re.Pattern[str]]:
+def _expression(spec: KeySpec) -> re.Pattern[str]:
     # A store with our mark needs none of these hundred.
-    return {spec.name: spec.expression() for spec in key_specs()}
+    return spec.expression()

@@ -51,6 +51,7 @@ LEFT_OUT = {
     "test_language.py::test_pages_name_files_that_exist": "pages by hand name its files",
     "test_language.py::test_clean_paths_exist": "its list of folders is by hand",
     "test_layout.py::test_files_that_make_and_ci_name_exist": "targets of make name its tests",
+    "test_store.py::test_reference_page_lists_exactly_the_store_keys": "the page by hand lists its keys",
     "test_quoted_messages.py": "pages by hand quote its messages",
     "test_files.py::test_every_module_with_logic_has_a_test_module": "tests that use the feature are gone",
     "test_files.py::test_module_tested_elsewhere_and_its_test_exist": "its rows are by hand",

@@ -86,6 +86,7 @@ LINES_OF_A_SHORT_FILE = 40
 REASONS_OF_SHORT_FILES = {
     "**/__init__.py": "the sentence of a folder, for the page of rooms",
     "edge/features/*/feature.py": "a declaration imports nothing of its feature",
+    "edge/features/*/keys.py": "a feature has its keys in Redis in this file",
     "edge/features/*/settings.py": "settings are read by every command, which imports no more of the feature",
     "edge/features/*/checks.py": "only `edge doctor` imports it",
     "edge/features/flows/nodes/*.py": "one file for each node kind",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.app.features import features
 from edge.config import RedisSettings
 from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause
@@ -100,6 +101,7 @@ def resident_kb() -> int:
 
 def spec_of(key: str, prefix: str) -> str | None:
     """Return the lifetime of a key in the table of keys, by the longest pattern that fits."""
+    features()
     fits = [
         (len(spec.pattern), spec.lifetime)
         for spec in key_specs()

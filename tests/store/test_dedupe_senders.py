@@ -91,7 +91,7 @@ async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
 
 async def test_other_keys_with_a_lifetime_are_not_counted_as_marks(store: Store) -> None:
     """Flows, sessions and other programs have such keys too: orders must not be refused for them."""
-    tasks = (store.keys.node_task("flow", number, "node") for number in range(1500))
+    tasks = (f"{store.keys.prefix}:node_tasks:flow_{number}_node" for number in range(1500))
     await store.commit(join(operation("SET", key, "{}", "PX", 60_000) for key in tasks))
     await store.commit(dedupe.mark(store.keys, "mes", "1", "null", 60_000))
     counts = (await read_state(store, CountLimits(marks=1000), MarkCounter(1000))).counts

@@ -1,11 +1,9 @@
 """The keys are those of MicroDCS, below the configured prefix."""
 
-from itertools import product
-
 import pytest
 
 from edge.model.acceptance import RESERVED_ID_STARTS, ResourceKind
-from edge.store.keys import JOB, Keys, KeySpec, key_part, key_specs
+from edge.store.keys import JOB, Keys, KeySpec, key_specs
 
 KEYS_OF_P = Keys("p")
 
@@ -50,10 +48,3 @@ def test_expression_matches_keys_of_the_pattern_only() -> None:
     expression = KeySpec("joborder", "joborder:{id}", "hash", JOB, "A job").expression()
     assert expression.fullmatch("joborder:J:1\n2")
     assert not expression.fullmatch("joborders:J1")
-
-
-def test_ids_with_separators_make_different_keys() -> None:
-    ids = ["a", "a_1", "a_1_b", "a:b", "a%3Ab", "1_b", "b"]
-    built = [Keys("p").node_task(flow, 1, node) for flow, node in product(ids, ids)]
-    assert len(set(built)) == len(built)
-    assert key_part("press:1") == "press%3A1"

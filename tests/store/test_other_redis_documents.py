@@ -3,6 +3,7 @@
 import pytest
 
 from edge.cli.terminal.table import local_time
+from edge.features.fleet import keys as fleet_keys
 from edge.features.fleet import store as fleet
 from edge.store import components, logins
 from edge.store.client import Store
@@ -12,7 +13,12 @@ NESTED = '{"other":' + "[" * 100_000
 
 async def test_nested_document_is_skipped(store: Store) -> None:
     keys = store.keys
-    for key in (keys.fleet_keys(), keys.fleet_executing("gw-1"), keys.fleet_results("1"), keys.discovery_components()):
+    for key in (
+        fleet_keys.fleet_keys(keys),
+        fleet_keys.fleet_executing(keys, "gw-1"),
+        fleet_keys.fleet_results(keys, "1"),
+        keys.discovery_components(),
+    ):
         await store.execute("HSET", key, "1", NESTED)
     await store.execute("SET", keys.session("1"), NESTED)
     assert await fleet.load_keys(store) == {}

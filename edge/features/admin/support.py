@@ -1,10 +1,11 @@
 """Collects data for support in one file: logs, settings, findings, numbers; no keys, passwords or payloads."""
 
 import asyncio
+import functools
 import json
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -56,11 +57,6 @@ _REPORTED = re.compile(
     r"(redis|valkey|server|used_memory|maxmemory|mem_frag|aof|rdb|connected|blocked|uptime|evicted|expired|"
     r"rejected|total_(connections|commands)|instantaneous|db\d|role|loading)"
 )
-_PATTERNS = [
-    (spec.expression(), spec.pattern)
-    # `joborder:list:{scope}` before `joborder:{id}`.
-    for spec in sorted(key_specs(), key=lambda spec: len(re.sub(r"{\w+}", "", spec.pattern)), reverse=True)
-]
 
 
 class KeyStatistics(msgspec.Struct):
@@ -76,6 +72,13 @@ async def read_server_info(store: Store) -> Mapping[str, Any]:
     info: Mapping[str, str] = await store.execute("INFO")
     reported = {name: value for name, value in info.items() if _REPORTED.match(name)}
     return msgspec.convert(reported, dict[str, int | float | str], strict=False)
+
+
+@functools.cache
+def _patterns() -> Sequence[tuple[re.Pattern[str], str]]:
+    # `joborder:list:{scope}` before `joborder:{id}`.
+    specs = sorted(key_specs(), key=lambda spec: len(re.sub(r"{\w+}", "", spec.pattern)), reverse=True)
+    return [(spec.expression(), spec.pattern) for spec in specs]
 
 
 async def read_key_statistics(store: Store) -> dict[str, KeyStatistics]:
@@ -96,7 +99,7 @@ async def read_key_statistics(store: Store) -> dict[str, KeyStatistics]:
 
 
 def _pattern(key: str) -> str:
-    return next((pattern for regex, pattern in _PATTERNS if regex.fullmatch(key)), "?")
+    return next((pattern for regex, pattern in _patterns() if regex.fullmatch(key)), "?")
 
 
 async def gather(

@@ -4,6 +4,7 @@ from edge.app.feature import Feature, Noun
 
 FEATURE = Feature(
     "fleet",
+    keys="edge.features.fleet.keys",
     sections="edge.features.fleet.settings:SECTIONS",
     folders="edge.features.fleet.settings:key_folders",
     is_on=lambda settings: settings.is_on("fleet"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from edge.features.fleet import keys as fleet_keys
 from edge.features.fleet.signature import FleetResult, PublicKey
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, join, operation, spread
@@ -16,7 +17,7 @@ RESULTS_MS = 8 * 24 * 3600 * 1000
 async def load_keys(store: Store) -> dict[str, PublicKey]:
     """Return the public keys by their ids; one that cannot be read is left out."""
     public_keys = {}
-    for kid, text in (await store.execute("HGETALL", store.keys.fleet_keys())).items():
+    for kid, text in (await store.execute("HGETALL", fleet_keys.fleet_keys(store.keys))).items():
         try:
             key = msgspec.json.decode(text, type=PublicKey)
         except (msgspec.DecodeError, RecursionError):
@@ -28,31 +29,31 @@ async def load_keys(store: Store) -> dict[str, PublicKey]:
 
 def put_key(keys: Keys, key: PublicKey) -> Commit:
     """Write a public key."""
-    return operation("HSET", keys.fleet_keys(), key.kid, msgspec.json.encode(key).decode())
+    return operation("HSET", fleet_keys.fleet_keys(keys), key.kid, msgspec.json.encode(key).decode())
 
 
 def put_command(keys: Keys, id: str, text: str) -> Commit:
     """Write a signed command for the components on this store."""
-    return operation("HSET", keys.fleet_commands(), id, text)
+    return operation("HSET", fleet_keys.fleet_commands(keys), id, text)
 
 
 async def load_commands(store: Store) -> Mapping[str, str]:
     """Return the signed commands by their ids."""
-    found: Mapping[str, str] = await store.execute("HGETALL", store.keys.fleet_commands())
+    found: Mapping[str, str] = await store.execute("HGETALL", fleet_keys.fleet_commands(store.keys))
     return found
 
 
 def remove_commands(keys: Keys, ids: list[str]) -> Commit:
     """Remove commands that have expired."""
-    return spread("HDEL", (keys.fleet_commands(),), ids)
+    return spread("HDEL", (fleet_keys.fleet_commands(keys),), ids)
 
 
 async def begin(store: Store, id: str, mark: str, result: FleetResult, remember_ms: int) -> bool:
     """Mark a command as begun at a component; return False when it was begun or refused before."""
     keys, component = store.keys, result.component
-    key = keys.fleet_executed(component, mark)
+    key = fleet_keys.fleet_executed(keys, component, mark)
     guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
-    working = operation("HSET", keys.fleet_executing(component), id, _encode(result))
+    working = operation("HSET", fleet_keys.fleet_executing(keys, component), id, _encode(result))
     return isinstance(await store.commit(join((guarded, working, _put(keys, id, result)))), Committed)
 
 
@@ -62,7 +63,7 @@ async def refuse(store: Store, id: str, mark: str, result: FleetResult, remember
     A result that another key has under the same command id stays unchanged.
     """
     keys = store.keys
-    key, results = keys.fleet_executed(result.component, mark), keys.fleet_results(id)
+    key, results = fleet_keys.fleet_executed(keys, result.component, mark), fleet_keys.fleet_results(keys, id)
     guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
     commit = operation("HSETNX", results, result.component, _encode(result))
     expiring = operation("PEXPIRE", results, RESULTS_MS)
@@ -76,21 +77,21 @@ def put_result(keys: Keys, id: str, result: FleetResult) -> Commit:
 
 def finish(keys: Keys, id: str, result: FleetResult) -> Commit:
     """Write the result of a command that was begun."""
-    return join((operation("HDEL", keys.fleet_executing(result.component), id), _put(keys, id, result)))
+    return join((operation("HDEL", fleet_keys.fleet_executing(keys, result.component), id), _put(keys, id, result)))
 
 
 async def load_results(store: Store, id: str) -> dict[str, FleetResult]:
     """Return the results of a command by component."""
-    return _decode_all(await store.execute("HGETALL", store.keys.fleet_results(id)))
+    return _decode_all(await store.execute("HGETALL", fleet_keys.fleet_results(store.keys, id)))
 
 
 async def load_executing(store: Store, component: str) -> dict[str, FleetResult]:
     """Return the commands that a component had begun when it ended, by their ids."""
-    return _decode_all(await store.execute("HGETALL", store.keys.fleet_executing(component)))
+    return _decode_all(await store.execute("HGETALL", fleet_keys.fleet_executing(store.keys, component)))
 
 
 def _put(keys: Keys, id: str, result: FleetResult) -> Commit:
-    key = keys.fleet_results(id)
+    key = fleet_keys.fleet_results(keys, id)
     return join((operation("HSET", key, result.component, _encode(result)), operation("PEXPIRE", key, RESULTS_MS)))
 
 

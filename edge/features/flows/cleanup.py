@@ -9,6 +9,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.node_task import QueuedTask, decode_task
 from edge.features.flows.work_queue import GROUP, is_wanted
 from edge.store.background import Isolated, poll_store
@@ -48,7 +49,7 @@ async def _clean_up_and_log(store: Store) -> None:
 async def clean_up(store: Store, idle_ms: int = IDLE_MS) -> CleanUp:
     """Remove stale data and return the counts of removed items; raises Unavailable."""
     consumers = tasks = 0
-    pattern = f"{escape_pattern(store.keys.node_work(''))}*"
+    pattern = f"{escape_pattern(flows_keys.node_work(store.keys, ''))}*"
     for key in sorted({key async for batch in scan_keys(store, pattern) for key in batch}):
         tasks += await _remove_unwanted_tasks(store, key)
         consumers += await _remove_dead_consumers(store, key, idle_ms)
@@ -57,15 +58,17 @@ async def clean_up(store: Store, idle_ms: int = IDLE_MS) -> CleanUp:
 
 async def _remove_index_entries(store: Store) -> int:
     keys = store.keys
-    scheduled, running = await store.read([("ZRANGE", keys.flow_schedule(), 0, -1), ("SMEMBERS", keys.flows_running())])
+    scheduled, running = await store.read(
+        [("ZRANGE", flows_keys.flow_schedule(keys), 0, -1), ("SMEMBERS", flows_keys.flows_running(keys))]
+    )
     listed = sorted({*scheduled, *running})
-    there = await store.read([("EXISTS", keys.flow(flow_id)) for flow_id in listed])
+    there = await store.read([("EXISTS", flows_keys.flow(keys, flow_id)) for flow_id in listed])
     removed = 0
     for flow_id in (flow_id for flow_id, exists in zip(listed, there, strict=True) if not exists):
         parts = (
-            Commit(guards=(Absent(keys.flow(flow_id)),)),
-            operation("ZREM", keys.flow_schedule(), flow_id),
-            operation("SREM", keys.flows_running(), flow_id),
+            Commit(guards=(Absent(flows_keys.flow(keys, flow_id)),)),
+            operation("ZREM", flows_keys.flow_schedule(keys), flow_id),
+            operation("SREM", flows_keys.flows_running(keys), flow_id),
         )
         removed += isinstance(await store.commit(join(parts)), Committed)
     return removed
@@ -77,7 +80,7 @@ async def _remove_unwanted_tasks(store: Store, key: str) -> int:
     tasks = [_task(item) for item in found]
     texts = await store.read(
         [
-            ("GET", store.keys.node_task(queued_task.flow_id, queued_task.cycle, queued_task.node_id))
+            ("GET", flows_keys.node_task(store.keys, queued_task.flow_id, queued_task.cycle, queued_task.node_id))
             for queued_task in tasks
             if queued_task
         ]
@@ -115,7 +118,7 @@ async def _remove_dead_consumers(store: Store, key: str, idle_ms: int) -> int:
         consumers: list[dict[str, Any]] = await store.execute("XINFO CONSUMERS", key, GROUP)
         for consumer in consumers:
             name, is_idle = consumer["name"], not consumer["pending"] and consumer["idle"] >= idle_ms
-            if is_idle and not await store.execute("EXISTS", store.keys.worker(name)):
+            if is_idle and not await store.execute("EXISTS", flows_keys.worker(store.keys, name)):
                 await store.execute("XGROUP DELCONSUMER", key, GROUP, name)
                 removed += 1
     return removed

@@ -11,6 +11,7 @@ FLOW_METHODS: Final = ("Start", "Stop", "Terminate")
 
 FEATURE = Feature(
     "flows",
+    keys="edge.features.flows.keys",
     sections="edge.features.flows.settings:SECTIONS",
     payloads={
         "flow.call": ("edge.features.flows.calls:FlowCall", FLOW_METHOD_TYPE.format("METHOD")),
@@ -18,7 +19,7 @@ FEATURE = Feature(
     },
     documents={
         FLOW_KIND: DocumentKind(
-            "flows", lambda keys: keys.flow_schedule(), "edge.features.flows.documents:FlowDocuments"
+            "flows", "edge.features.flows.keys:flow_schedule", "edge.features.flows.documents:FlowDocuments"
         )
     },
     page="edge.features.flows.page:PAGE",

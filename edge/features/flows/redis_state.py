@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows import node_task
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
+from edge.features.flows.keys import node_task_id
 from edge.features.flows.node_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowStatus, KeptAnswer, Written
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, Committed, at_revision, fields, join, operation, spread
-from edge.store.keys import Keys, node_task_id
+from edge.store.keys import Keys
 from edge.store.reads import entries, escape_pattern, scan_keys
 
 CYCLE_LIFETIME_MS: Final = 7 * 86_400_000
@@ -33,30 +34,34 @@ class RedisFlowState:
 
     async def load_flow(self, flow_id: str) -> FlowRecord | None:
         """Return a flow; None when there is none."""
-        stored = await self._store.execute("HGETALL", self._store.keys.flow(flow_id))
+        stored = await self._store.execute("HGETALL", flows_keys.flow(self._store.keys, flow_id))
         return _flow(stored) if stored else None
 
     async def flow_ids(self) -> list[str]:
         """Return the ids of all flows, sorted."""
-        return sorted(await self._store.execute("ZRANGE", self._store.keys.flow_schedule(), 0, -1))
+        return sorted(await self._store.execute("ZRANGE", flows_keys.flow_schedule(self._store.keys), 0, -1))
 
     async def revisions(self) -> Mapping[str, int]:
         """Return the revision of each flow by its id."""
         ids = await self.flow_ids()
-        found = await self._store.read([("HGET", self._store.keys.flow(flow_id), "rev") for flow_id in ids])
+        found = await self._store.read([("HGET", flows_keys.flow(self._store.keys, flow_id), "rev") for flow_id in ids])
         return {flow_id: int(revision) for flow_id, revision in zip(ids, found, strict=True) if revision is not None}
 
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
         """Return a cycle of a flow; None when it is not stored. An expired node task has the state registered."""
         keys = self._store.keys
-        stored = await self._store.execute("HGETALL", keys.flow_cycle(flow.flow_id, number))
+        stored = await self._store.execute("HGETALL", flows_keys.flow_cycle(keys, flow.flow_id, number))
         if not stored:
             return None
         nodes = msgspec.json.decode(stored["nodes"], type=list[str])
-        texts = await self._store.read([("GET", keys.node_task(flow.flow_id, number, node)) for node in nodes])
+        texts = await self._store.read(
+            [("GET", flows_keys.node_task(keys, flow.flow_id, number, node)) for node in nodes]
+        )
         found = {node: text for node, text in zip(nodes, texts, strict=True) if text is not None}
         large = [node for node, text in found.items() if node_task.has_large_output(text)]
-        outputs = await self._store.read([("GET", keys.node_output(flow.flow_id, number, node)) for node in large])
+        outputs = await self._store.read(
+            [("GET", flows_keys.node_output(keys, flow.flow_id, number, node)) for node in large]
+        )
         apart = dict(zip(large, outputs, strict=True))
         tasks = {
             node: node_task.decode(found[node], apart.get(node)) if node in found else NodeTask() for node in nodes
@@ -75,7 +80,7 @@ class RedisFlowState:
         running = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.RUNNING]
         keys = self._store.keys
         texts = await self._store.read(
-            [("GET", keys.node_worker(cycle.flow_id, cycle.number, node)) for node in running]
+            [("GET", flows_keys.node_worker(keys, cycle.flow_id, cycle.number, node)) for node in running]
         )
         found = zip(running, texts, strict=True)
         return {node: msgspec.json.decode(text, type=WorkerProgress) for node, text in found if text is not None}
@@ -96,17 +101,20 @@ class RedisFlowState:
             *([_save_flow(keys, change.flow)] if change.flow else ()),
             *([_save_cycle(keys, change.cycle, change.expired)] if change.cycle else ()),
             *([_announce(keys, _flow_id(change))] if change.announced else ()),
-            *(operation("XADD", keys.node_work(task.kind), "*", "task", encode_task(task)) for task in change.queued),
-            spread("XDEL", (keys.node_results(),), change.taken),
+            *(
+                operation("XADD", flows_keys.node_work(keys, task.kind), "*", "task", encode_task(task))
+                for task in change.queued
+            ),
+            spread("XDEL", (flows_keys.node_results(keys),), change.taken),
         ]
         return isinstance(await self._store.commit(join((*parts, self._also))), Committed)
 
     async def delete(self, flow: FlowRecord) -> bool:
         """Remove a flow with all its data; return False when its stored record has changed since it was read."""
         keys = self._store.keys
-        key = keys.flow(flow.flow_id)
-        cycles = f"{escape_pattern(keys.flow_cycle(flow.flow_id, 0)[:-1])}*"
-        tasks = keys.node_task(flow.flow_id, 0, "")[: -len("0_")]
+        key = flows_keys.flow(keys, flow.flow_id)
+        cycles = f"{escape_pattern(flows_keys.flow_cycle(keys, flow.flow_id, 0)[:-1])}*"
+        tasks = flows_keys.node_task(keys, flow.flow_id, 0, "")[: -len("0_")]
         found = {text async for batch in scan_keys(self._store, cycles) for text in batch}
         found |= {
             text
@@ -114,13 +122,15 @@ class RedisFlowState:
             for text in batch
             if re.match(r"\d+_", text.removeprefix(tasks))
         }
-        found |= await self._node_keys(flow.flow_id, [text for text in found if text.startswith(keys.flow(""))])
+        found |= await self._node_keys(
+            flow.flow_id, [text for text in found if text.startswith(flows_keys.flow(keys, ""))]
+        )
         parts = (
             Commit(guards=(at_revision(key, flow.revision),)),
             operation("DEL", key),
             spread("DEL", (), sorted(found)),
-            operation("ZREM", keys.flow_schedule(), flow.flow_id),
-            operation("SREM", keys.flows_running(), flow.flow_id),
+            operation("ZREM", flows_keys.flow_schedule(keys), flow.flow_id),
+            operation("SREM", flows_keys.flows_running(keys), flow.flow_id),
             _announce(keys, flow.flow_id),
             self._also,
         )
@@ -131,31 +141,31 @@ class RedisFlowState:
         keys = self._store.keys
         texts = await self._store.read([("HGET", key, "nodes") for key in cycles])
         return {
-            build(flow_id, int(key.rpartition(":")[2]), node)
+            build(keys, flow_id, int(key.rpartition(":")[2]), node)
             for key, text in zip(cycles, texts, strict=True)
             for node in (msgspec.json.decode(text, type=list[str]) if text else ())
-            for build in (keys.node_task, keys.node_output, keys.node_worker, partial(_answer_key, keys))
+            for build in (flows_keys.node_task, flows_keys.node_output, flows_keys.node_worker, _answer_key)
         }
 
     async def due(self, now: int, limit: int) -> list[str]:
         """Return the flows whose next cycle is due, the longest overdue first."""
-        key = self._store.keys.flow_schedule()
+        key = flows_keys.flow_schedule(self._store.keys)
         found: list[str] = await self._store.execute("ZRANGE", key, "-inf", now, "BYSCORE", "LIMIT", 0, limit)
         return found
 
     async def next_due(self) -> int | None:
         """Return the earliest instant at which a cycle is due."""
-        key = self._store.keys.flow_schedule()
+        key = flows_keys.flow_schedule(self._store.keys)
         reply = await self._store.execute("ZRANGE", key, "-inf", f"({_NEVER}", "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
         return int(float(reply[0][1])) if reply else None
 
     async def running(self) -> list[str]:
         """Return the ids of the flows that have a running cycle, sorted."""
-        return sorted(await self._store.execute("SMEMBERS", self._store.keys.flows_running()))
+        return sorted(await self._store.execute("SMEMBERS", flows_keys.flows_running(self._store.keys)))
 
     async def announced(self, position: str) -> tuple[str, list[str]]:
         """Wait a few seconds for announced changes after a position; return the next position and the flows."""
-        key = self._store.keys.flow_signals()
+        key = flows_keys.flow_signals(self._store.keys)
         if not position:
             latest = list(entries(await self._store.execute("XREVRANGE", key, "+", "-", "COUNT", 1)))
             return (latest[0].entry_id if latest else "0-0"), []
@@ -165,7 +175,7 @@ class RedisFlowState:
 
     async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
         """Wait a few seconds for results of workers after a position; return the next position and the results."""
-        key = self._store.keys.node_results()
+        key = flows_keys.node_results(self._store.keys)
         reply = await self._store.wait("XREAD", "COUNT", _BATCH, "BLOCK", block_ms(), "STREAMS", key, position or "0")
         found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
         results = [ReceivedResult(item.entry_id, decode_result(item.fields["result"])) for item in found]
@@ -174,11 +184,11 @@ class RedisFlowState:
 
 def keep_answer(keys: Keys, task_id: str, answer: KeptAnswer) -> Commit:
     """Keep the answer of equipment for a node task, until its cycle has ended."""
-    return operation("SET", keys.node_answer(task_id), _json(answer), "PX", NODE_TASK_LIFETIME_MS)
+    return operation("SET", flows_keys.node_answer(keys, task_id), _json(answer), "PX", NODE_TASK_LIFETIME_MS)
 
 
 def _answer_key(keys: Keys, flow: str, cycle: int, node: str) -> str:
-    return keys.node_answer(node_task_id(flow, cycle, node))
+    return flows_keys.node_answer(keys, node_task_id(flow, cycle, node))
 
 
 def _flow_id(change: FlowChange) -> str:
@@ -188,23 +198,23 @@ def _flow_id(change: FlowChange) -> str:
 
 
 def _announce(keys: Keys, flow_id: str) -> Commit:
-    return operation("XADD", keys.flow_signals(), "MAXLEN", "~", _MOST_SIGNALS, "*", "flow", flow_id)
+    return operation("XADD", flows_keys.flow_signals(keys), "MAXLEN", "~", _MOST_SIGNALS, "*", "flow", flow_id)
 
 
 def _save_flow(keys: Keys, written: Written[FlowRecord]) -> Commit:
     before, after = written.before, written.after
     known = _flow_fields(before) if before else {}
     changed = {name: text for name, text in _flow_fields(after).items() if known.get(name) != text}
-    key = keys.flow(after.flow_id)
+    key = flows_keys.flow(keys, after.flow_id)
     parts = [
         Commit(guards=(at_revision(key, before.revision if before else 0),)),
         spread("HSET", (key,), fields(changed)),
     ]
     if before is None or before.next_at != after.next_at:
         score = _NEVER if after.next_at is None else after.next_at
-        parts.append(operation("ZADD", keys.flow_schedule(), score, after.flow_id))
+        parts.append(operation("ZADD", flows_keys.flow_schedule(keys), score, after.flow_id))
     if (before is not None and before.in_cycle) != after.in_cycle:
-        parts.append(operation("SADD" if after.in_cycle else "SREM", keys.flows_running(), after.flow_id))
+        parts.append(operation("SADD" if after.in_cycle else "SREM", flows_keys.flows_running(keys), after.flow_id))
     return join(parts)
 
 
@@ -258,7 +268,7 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: Iterable[int
     before, after = written.before, written.after
     cycle = after.cycle
     changed = _changed_cycle_fields(before, after) if before else _cycle_fields(after)
-    key = keys.flow_cycle(cycle.flow_id, cycle.number)
+    key = flows_keys.flow_cycle(keys, cycle.flow_id, cycle.number)
     parts = [
         Commit(guards=(at_revision(key, before.revision if before else 0),)),
         spread("HSET", (key,), fields(changed)),
@@ -269,11 +279,13 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: Iterable[int
         # The flow as it was when the cycle began is of no use for a cycle that has ended.
         parts.append(operation("HDEL", key, "document"))
     for number in expired:
-        gone = [keys.node_task(cycle.flow_id, number, node) for node in cycle.tasks]
-        large = [keys.node_output(cycle.flow_id, number, node) for node in cycle.tasks]
-        workers = [keys.node_worker(cycle.flow_id, number, node) for node in cycle.tasks]
+        gone = [flows_keys.node_task(keys, cycle.flow_id, number, node) for node in cycle.tasks]
+        large = [flows_keys.node_output(keys, cycle.flow_id, number, node) for node in cycle.tasks]
+        workers = [flows_keys.node_worker(keys, cycle.flow_id, number, node) for node in cycle.tasks]
         answers = [_answer_key(keys, cycle.flow_id, number, node) for node in cycle.tasks]
-        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, number),), (*gone, *large, *workers, *answers)))
+        parts.append(
+            spread("DEL", (flows_keys.flow_cycle(keys, cycle.flow_id, number),), (*gone, *large, *workers, *answers))
+        )
     return join(parts)
 
 
@@ -315,17 +327,19 @@ def _save_tasks(keys: Keys, before: Cycle | None, cycle: Cycle, *, has_ended: bo
         known = before.tasks[node] if before else None
         if task.status is NodeStatus.REGISTERED or (task is known and not has_ended):
             continue
-        key = keys.node_task(cycle.flow_id, cycle.number, node)
+        key = flows_keys.node_task(keys, cycle.flow_id, cycle.number, node)
         if task != known:
             texts = node_task.encode(cycle.flow_id, cycle.number, node, task)
             yield operation("SET", key, texts.task, *lifetime)
             if texts.output is not None:
-                large = keys.node_output(cycle.flow_id, cycle.number, node)
+                large = flows_keys.node_output(keys, cycle.flow_id, cycle.number, node)
                 yield operation("SET", large, texts.output, *lifetime)
         elif has_ended:
             yield operation("PEXPIRE", key, NODE_TASK_LIFETIME_MS)
             if isinstance(task.output, str | list | dict):  # any other is too small to be stored apart
-                yield operation("PEXPIRE", keys.node_output(cycle.flow_id, cycle.number, node), NODE_TASK_LIFETIME_MS)
+                yield operation(
+                    "PEXPIRE", flows_keys.node_output(keys, cycle.flow_id, cycle.number, node), NODE_TASK_LIFETIME_MS
+                )
 
 
 def _json(value: object) -> str:

@@ -26,6 +26,7 @@ from edge.features.flows.cycle import (
     advance,
     inputs_of,
 )
+from edge.features.flows.keys import node_task_id
 from edge.features.flows.node_task import QueuedTask, ReceivedResult, is_running_attempt, outcome_of
 from edge.features.flows.nodes.kind import Attempt, NodeError, Output
 from edge.features.flows.nodes.outside import action_id
@@ -36,7 +37,6 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
 from edge.store.background import retry_while_unavailable
-from edge.store.keys import node_task_id
 
 logger = structlog.get_logger(__name__)
 

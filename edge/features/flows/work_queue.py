@@ -8,6 +8,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows import node_task
 from edge.features.flows.node_task import (
     QueuedTask,
@@ -125,32 +126,34 @@ class WorkQueue:
         """Create the consumer groups, and register this worker for another 60 s."""
         keys = self._store.keys
         for kind in self._kinds:
-            await create_group(self._store, keys.node_work(kind), GROUP)
+            await create_group(self._store, flows_keys.node_work(keys, kind), GROUP)
         about = {"id": self._worker_id, "kinds": sorted(self._kinds), "last_heartbeat": now_ms()}
         text = msgspec.json.encode(about).decode()
-        key = keys.worker(self._worker_id)
+        key = flows_keys.worker(keys, self._worker_id)
         await self._store.commit(operation("SET", key, text, "PX", HEARTBEAT_LIFETIME_MS))
 
     async def unregister(self) -> None:
         """Remove this worker from the store; as a consumer only where it holds no task, which would be lost."""
         keys = self._store.keys
-        await self._store.commit(operation("DEL", keys.worker(self._worker_id)))
+        await self._store.commit(operation("DEL", flows_keys.worker(keys, self._worker_id)))
         for kind in self._kinds:
-            consumers = await self._store.execute("XINFO CONSUMERS", keys.node_work(kind), GROUP)
+            consumers = await self._store.execute("XINFO CONSUMERS", flows_keys.node_work(keys, kind), GROUP)
             if any(consumer["name"] == self._worker_id and not consumer["pending"] for consumer in consumers):
-                await self._store.execute("XGROUP DELCONSUMER", keys.node_work(kind), GROUP, self._worker_id)
+                await self._store.execute(
+                    "XGROUP DELCONSUMER", flows_keys.node_work(keys, kind), GROUP, self._worker_id
+                )
 
     async def take(self, block_ms: int) -> TakenTask | None:
         """Return a task whose lease has expired, else a new task; None when none arrives in time."""
         for kind in self._kinds:
-            key = self._store.keys.node_work(kind)
+            key = flows_keys.node_work(self._store.keys, kind)
             pending = pending_tasks(await self._store.execute("XPENDING", key, GROUP, "-", "+", _MOST_PENDING))
             for expired in self._leases.expired(kind, pending):
                 # One that was renewed since has a shorter idle time, and is left.
                 claim = ("XCLAIM", key, GROUP, self._worker_id, expired.idle_ms, expired.entry_id)
                 for entry in entries(await self._store.execute(*claim)):
                     return await self._read(key, entry)
-        streams = [self._store.keys.node_work(kind) for kind in self._kinds]
+        streams = [flows_keys.node_work(self._store.keys, kind) for kind in self._kinds]
         reply = await self._store.wait(
             *("XREADGROUP", "GROUP", GROUP, self._worker_id, "COUNT", 1, "BLOCK", block_ms, "STREAMS"),
             *streams,
@@ -180,7 +183,7 @@ class WorkQueue:
         while True:
             found = await self._store.execute("GET", key)
             earlier = msgspec.json.decode(found, type=Mark) if found else None
-            task_key = self._store.keys.node_task(task.flow_id, task.cycle, task.node_id)
+            task_key = flows_keys.node_task(self._store.keys, task.flow_id, task.cycle, task.node_id)
             text = await self._store.execute("GET", task_key)
             if not is_wanted(task, text):
                 await self._store.commit(self._acknowledge(taken))
@@ -202,12 +205,14 @@ class WorkQueue:
 
     async def is_wanted(self, task: QueuedTask) -> bool:
         """Return whether the cycle still waits for this attempt: it was not terminated, and its flow not deleted."""
-        text = await self._store.execute("GET", self._store.keys.node_task(task.flow_id, task.cycle, task.node_id))
+        text = await self._store.execute(
+            "GET", flows_keys.node_task(self._store.keys, task.flow_id, task.cycle, task.node_id)
+        )
         return is_wanted(task, text)
 
     async def renew(self, taken: TakenTask) -> None:
         """Renew the lease of a task."""
-        key = self._store.keys.node_work(taken.task.kind)
+        key = flows_keys.node_work(self._store.keys, taken.task.kind)
         await self._store.execute("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "JUSTID")
 
     async def save_progress(self, taken: TakenTask, progress: int, message: str) -> None:
@@ -225,22 +230,22 @@ class WorkQueue:
 
     async def release(self, taken: TakenTask) -> None:
         """Release a task that has not ended: another worker takes it at once, unless one has done so already."""
-        key = self._store.keys.node_work(taken.task.kind)
+        key = flows_keys.node_work(self._store.keys, taken.task.kind)
         claim = ("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "IDLE", RELEASED_MS, "JUSTID")
         guard = Commit(guards=(Holds(self._mark_key(taken.task), taken.mark),))
         await self._store.commit(join((guard, operation(*claim))))
 
     def _add(self, result: TaskResult) -> Commit:
-        return operation("XADD", self._store.keys.node_results(), "*", "result", encode_result(result))
+        return operation("XADD", flows_keys.node_results(self._store.keys), "*", "result", encode_result(result))
 
     def _acknowledge(self, taken: TakenTask) -> Commit:
-        return self._remove(self._store.keys.node_work(taken.task.kind), taken.entry_id)
+        return self._remove(flows_keys.node_work(self._store.keys, taken.task.kind), taken.entry_id)
 
     def _remove(self, key: str, entry_id: str) -> Commit:
         return join((operation("XACK", key, GROUP, entry_id), operation("XDEL", key, entry_id)))
 
     def _mark_key(self, task: QueuedTask) -> str:
-        return self._store.keys.node_worker(task.flow_id, task.cycle, task.node_id)
+        return flows_keys.node_worker(self._store.keys, task.flow_id, task.cycle, task.node_id)
 
     def _mark(self, taken: TakenTask, progress: int = 0, message: str = "") -> str:
         attempt, begun_at = taken.task.attempt, taken.begun_at
@@ -282,13 +287,15 @@ async def list_workers(store: Store) -> list[ListedWorker]:
     """Return the workers by their ids, each with its tasks. Raises Unavailable."""
     keys = store.keys
     workers: dict[str, ListedWorker] = {}
-    async for batch in scan_keys(store, f"{escape_pattern(keys.worker(''))}*"):
+    async for batch in scan_keys(store, f"{escape_pattern(flows_keys.worker(keys, ''))}*"):
         for text in await store.read([("GET", key) for key in batch]):
             if text is not None:
                 worker = msgspec.json.decode(text, type=ListedWorker)
                 workers[worker.id] = worker
     tasks: dict[str, list[RunningTask]] = {}
-    streams = {key async for batch in scan_keys(store, f"{escape_pattern(keys.node_work(''))}*") for key in batch}
+    streams = {
+        key async for batch in scan_keys(store, f"{escape_pattern(flows_keys.node_work(keys, ''))}*") for key in batch
+    }
     for key in sorted(streams):
         for entry_id, consumer, *_ in await _pending(store, key):
             if (task := await _task(store, key, str(entry_id), str(consumer))) is not None:
@@ -313,7 +320,7 @@ async def _task(store: Store, key: str, entry_id: str, worker: str) -> RunningTa
             task = decode_task(entry.fields["task"])
         except (KeyError, msgspec.MsgspecError):
             return None
-        text = await store.execute("GET", store.keys.node_worker(task.flow_id, task.cycle, task.node_id))
+        text = await store.execute("GET", flows_keys.node_worker(store.keys, task.flow_id, task.cycle, task.node_id))
         mark = msgspec.json.decode(text, type=Mark) if text else None
         is_begun = mark is not None and (mark.worker_id, mark.attempt) == (worker, task.attempt)
         return RunningTask(

@@ -5,6 +5,7 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "openprotocol",
+    keys="edge.features.openprotocol.keys",
     checks="edge.features.openprotocol.checks:checks",
     is_on=lambda settings: any(
         equipment_settings.kind == "openprotocol" for equipment_settings in settings.southbound.values()

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 from msgspec import Struct
 
+from edge.features.openprotocol import keys as openprotocol_keys
 from edge.foundation.errors import Unavailable
 from edge.foundation.text import Text
 from edge.store import instance_leases
@@ -56,11 +57,11 @@ class EquipmentLeases(Struct, frozen=True):
     @property
     def key(self) -> str:
         """The key of the leases."""
-        return self.store.keys.lease_equipment(self.place)
+        return openprotocol_keys.lease_equipment(self.store.keys, self.place)
 
     def passed(self, instance: str) -> str:
         """Return the key of the commands that are passed to an instance."""
-        return self.store.keys.passed_commands(instance, self.place)
+        return openprotocol_keys.passed_commands(self.store.keys, instance, self.place)
 
     def holder(self, *, is_connected: bool = False) -> LeaseHolder:
         """Return this instance as holder."""

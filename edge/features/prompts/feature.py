@@ -7,6 +7,7 @@ from edge.model.event_types import PROMPT_METHOD_TYPE, PROMPT_TYPE
 FEATURE = Feature(
     "prompts",
     commands={"prompts": Noun("edge.features.prompts.commands", "Show what people at the station are asked; answer.")},
+    keys="edge.features.prompts.keys",
     sections="edge.features.prompts.settings:SECTIONS",
     payloads={
         "prompt": ("edge.features.prompts.prompt_changes:PromptEvent", PROMPT_TYPE),

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from edge.features.prompts import keys as prompts_keys
 from edge.features.prompts.answering import Prompts
 from edge.features.prompts.open_prompt import OpenPrompt, PublicPrompt, ended_attempt, prompts_of, public_prompt
 from edge.model.cloudevent import CloudEvent
@@ -93,7 +94,7 @@ def stored_form(prompt: OpenPrompt, loaded: LoadedJob) -> StoredPrompt:
 def save_prompt(keys: Keys, stored: StoredPrompt) -> Commit:
     """Write a prompt."""
     prompt = stored.prompt
-    return operation("HSET", keys.prompts(prompt.scope), prompt.id, msgspec.json.encode(stored).decode())
+    return operation("HSET", prompts_keys.prompts(keys, prompt.scope), prompt.id, msgspec.json.encode(stored).decode())
 
 
 def opened_with(keys: Keys, type_ids: frozenset[str], decision: Decision) -> Commit:

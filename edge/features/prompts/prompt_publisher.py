@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from edge.features.prompts import keys as prompts_keys
 from edge.features.prompts.answering import Prompts
 from edge.features.prompts.open_prompt import OpenPrompt, PublicPrompt
 from edge.features.prompts.prompt_changes import (
@@ -57,7 +58,7 @@ class PromptPublisher:
         self._topics = topics
         self._retry_s = retry_s
         self._store = runs.store
-        self._key = runs.store.keys.prompts(topics.scope)
+        self._key = prompts_keys.prompts(runs.store.keys, topics.scope)
         self._changed = asyncio.Event()
 
     async def run(self) -> None:

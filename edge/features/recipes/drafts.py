@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.features.recipes import keys as recipes_keys
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Fewer, at_revision, join, operation
 from edge.store.keys import Keys
@@ -100,7 +101,7 @@ def plan_creation(
         changed_by=by.author,
         last_call=by.call,
     )
-    key, listed = keys.recipe_draft(draft_id), keys.recipe_drafts()
+    key, listed = recipes_keys.recipe_draft(keys, draft_id), recipes_keys.recipe_drafts(keys)
     guards = Commit(guards=(Absent(key), Fewer(listed, draft_id, most)))
     written = operation("HSET", key, *_fields(draft), f"{_TEXT}1", text)
     return draft, join((guards, written, operation("ZADD", listed, by.at, draft_id)))
@@ -133,32 +134,32 @@ def plan_request(keys: Keys, draft: RecipeDraft, by: Edit, reason: str) -> tuple
 
 def plan_discard(keys: Keys, draft: RecipeDraft) -> Commit:
     """Return the commit that removes a draft with its history."""
-    key = keys.recipe_draft(draft.id)
+    key = recipes_keys.recipe_draft(keys, draft.id)
     return join(
         (
             Commit(guards=(at_revision(key, draft.saves),)),
             operation("DEL", key),
-            operation("ZREM", keys.recipe_drafts(), draft.id),
+            operation("ZREM", recipes_keys.recipe_drafts(keys), draft.id),
         )
     )
 
 
 async def load_draft(store: Store, draft_id: str) -> RecipeDraft | None:
     """Read a draft; None when there is none."""
-    text = await store.execute("HGET", store.keys.recipe_draft(draft_id), _DRAFT)
+    text = await store.execute("HGET", recipes_keys.recipe_draft(store.keys, draft_id), _DRAFT)
     return None if text is None else msgspec.json.decode(text, type=RecipeDraft)
 
 
 async def load_drafts(store: Store) -> Sequence[RecipeDraft]:
     """Read all drafts, the oldest first."""
-    ids: Sequence[str] = await store.execute("ZRANGE", store.keys.recipe_drafts(), 0, -1)
-    texts = await store.read([("HGET", store.keys.recipe_draft(draft_id), _DRAFT) for draft_id in ids])
+    ids: Sequence[str] = await store.execute("ZRANGE", recipes_keys.recipe_drafts(store.keys), 0, -1)
+    texts = await store.read([("HGET", recipes_keys.recipe_draft(store.keys, draft_id), _DRAFT) for draft_id in ids])
     return [msgspec.json.decode(text, type=RecipeDraft) for text in texts if text is not None]
 
 
 async def load_text(store: Store, draft_id: str, version: int) -> str | None:
     """Read the text of a version; None when it is gone."""
-    text: str | None = await store.execute("HGET", store.keys.recipe_draft(draft_id), f"{_TEXT}{version}")
+    text: str | None = await store.execute("HGET", recipes_keys.recipe_draft(store.keys, draft_id), f"{_TEXT}{version}")
     return text
 
 
@@ -184,7 +185,7 @@ def _changed(
     request: PendingRelease | None = None,
 ) -> tuple[RecipeDraft, Commit]:
     """Return the draft with its new number of saves, and the commit that replaces the draft before."""
-    key = keys.recipe_draft(before.id)
+    key = recipes_keys.recipe_draft(keys, before.id)
     changed = replace(
         after,
         saves=before.saves + 1,

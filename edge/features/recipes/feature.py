@@ -4,10 +4,11 @@ from edge.app.feature import DocumentKind, Feature, Noun
 
 FEATURE = Feature(
     "recipes",
+    keys="edge.features.recipes.keys",
     sections="edge.features.recipes.settings:SECTIONS",
     schemas={"recipe-tests": "edge.features.recipes.recipe_tests:recipe_tests_schema"},
     settings_kinds={"recipetest": "edge.features.recipes.recipe_tests:RECIPE_TEST_SETTING"},
-    documents={"recipetest": DocumentKind("recipe-tests", lambda keys: keys.recipe_tests())},
+    documents={"recipetest": DocumentKind("recipe-tests", "edge.features.recipes.keys:recipe_tests")},
     recipe_examination="edge.features.recipes.examiner:faults_and_warnings",
     work_master_record="edge.features.recipes.revisions:plan_revisions",
     page="edge.features.recipes.page:PAGE",

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from edge.app.features import simulation
+from edge.features.recipes import keys as recipes_keys
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text, join_texts
 from edge.station.settings import ListedSetting
 from edge.store.client import Store
-from edge.store.keys import Keys
 from edge.store.resources import SettingTexts
 
 _Id = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -150,7 +150,7 @@ def _reasons(test: RecipeTest, trace: Mapping[str, Any], verdicts: Mapping[str, 
         yield Text.of("the job does not go through {steps} in this order", steps=", ".join(missing))
 
 
-RECIPE_TESTS: Final = SettingTexts(Keys.recipe_tests, "id:")
+RECIPE_TESTS: Final = SettingTexts(recipes_keys.recipe_tests, "id:")
 RECIPE_TEST_SETTING: Final = ListedSetting(
     noun="recipe test",
     title="test of a recipe",

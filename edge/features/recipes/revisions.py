@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.config import Settings
+from edge.features.recipes import keys as recipes_keys
 from edge.features.recipes.settings import RecipesSettings
 from edge.foundation.instant import now_ms
 from edge.model.isa95 import WorkMaster
@@ -63,7 +64,7 @@ async def plan_revisions(
 ) -> Commit:
     """Return what to write together with Work Masters: a revision of each that differs from its released one."""
     most = settings.section(RecipesSettings).keep_revisions
-    keys = [store.keys.recipe_revisions(scope, work_master.id) for work_master in work_masters]
+    keys = [recipes_keys.recipe_revisions(store.keys, scope, work_master.id) for work_master in work_masters]
     newest = await store.read([("HGET", key, _NEWEST) for key in keys])
     planned = zip(keys, work_masters, newest, strict=True)
     return join(
@@ -111,7 +112,7 @@ class ReleasedMark(Struct, frozen=True):
 
 async def load_released_mark(store: Store, scope: str, work_master_id: str) -> ReleasedMark:
     """Return which revision of a Work Master is released."""
-    key = store.keys.recipe_revisions(scope, work_master_id)
+    key = recipes_keys.recipe_revisions(store.keys, scope, work_master_id)
     text: str | None = await store.execute("HGET", key, _NEWEST)
     return ReleasedMark(_number(text), Commit(guards=(HashField(key, _NEWEST, text),)))
 
@@ -122,7 +123,7 @@ def _number(newest: str | None) -> int:
 
 async def load_released(store: Store, scope: str, ids: Sequence[str]) -> Sequence[RevisionLine | None]:
     """Return the released revision of each Work Master; None for one that has none."""
-    keys = [store.keys.recipe_revisions(scope, work_master_id) for work_master_id in ids]
+    keys = [recipes_keys.recipe_revisions(store.keys, scope, work_master_id) for work_master_id in ids]
     newest = await store.read([("HGET", key, _NEWEST) for key in keys])
     texts = await store.read([("HGET", key, _number(text)) for key, text in zip(keys, newest, strict=True)])
     return [None if text is None else msgspec.json.decode(text, type=RevisionLine) for text in texts]
@@ -130,7 +131,9 @@ async def load_released(store: Store, scope: str, ids: Sequence[str]) -> Sequenc
 
 async def load_revisions(store: Store, scope: str, work_master_id: str) -> tuple[RevisionLine, ...]:
     """Return the revisions that are kept of a Work Master, the released one first."""
-    fields: Mapping[str, str] = await store.execute("HGETALL", store.keys.recipe_revisions(scope, work_master_id))
+    fields: Mapping[str, str] = await store.execute(
+        "HGETALL", recipes_keys.recipe_revisions(store.keys, scope, work_master_id)
+    )
     texts = [text for name, text in fields.items() if name != _NEWEST]
     revisions = [msgspec.json.decode(text, type=RevisionLine) for text in texts]
     return tuple(sorted(revisions, key=lambda revision: -revision.number))
@@ -140,7 +143,7 @@ async def load_revision(
     store: Store, scope: str, work_master_id: str, number: int | None = None
 ) -> RecipeRevision | None:
     """Return one revision, by default the released one; None when it was never stored or is not kept any more."""
-    key = store.keys.recipe_revisions(scope, work_master_id)
+    key = recipes_keys.recipe_revisions(store.keys, scope, work_master_id)
     chosen = _number(await store.execute("HGET", key, _NEWEST)) if number is None else number
     text = await store.execute("HGET", key, chosen)
     return None if text is None else msgspec.json.decode(text, type=RecipeRevision)

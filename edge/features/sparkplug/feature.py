@@ -12,6 +12,7 @@ def _is_on(settings: Settings) -> bool:
 
 FEATURE = Feature(
     "sparkplug",
+    keys="edge.features.sparkplug.keys",
     sections="edge.features.sparkplug.settings:SECTIONS",
     source_payloads={"sparkplug": "edge.features.sparkplug.settings:source_faults"},
     brokers="edge.features.sparkplug.checks:brokers",

@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from edge.features.sparkplug import keys as sparkplug_keys
 from edge.foundation.task_group import TaskGroup
 from edge.ports.batch import BatchError, decode_batch
 from edge.ports.sample_lines import Sample
@@ -28,7 +29,7 @@ class NodeRecord(Struct, frozen=True):
 
 async def load(store: Store) -> NodeRecord:
     """Read what the edge node keeps."""
-    found: dict[str, str] = await store.execute("HGETALL", store.keys.sparkplug())
+    found: dict[str, str] = await store.execute("HGETALL", sparkplug_keys.edge_node(store.keys))
     number = found.get(_BD_SEQ, "")
     cursors = {name.removeprefix(_CURSOR): text for name, text in found.items() if name.startswith(_CURSOR)}
     return NodeRecord(int(number) if number.isdecimal() else None, cursors)
@@ -36,13 +37,13 @@ async def load(store: Store) -> NodeRecord:
 
 def save_bd_seq(keys: Keys, number: int, former: int | None) -> Commit:
     """Write the number of a connection, which follows the former one."""
-    guard = HashField(keys.sparkplug(), _BD_SEQ, None if former is None else str(former))
-    return Commit((guard,), (("HSET", keys.sparkplug(), _BD_SEQ, number),))
+    guard = HashField(sparkplug_keys.edge_node(keys), _BD_SEQ, None if former is None else str(former))
+    return Commit((guard,), (("HSET", sparkplug_keys.edge_node(keys), _BD_SEQ, number),))
 
 
 def save_cursor(keys: Keys, stream: str, position: str) -> Commit:
     """Write up to which entry of a stream everything was published."""
-    return operation("HSET", keys.sparkplug(), f"{_CURSOR}{stream}", position)
+    return operation("HSET", sparkplug_keys.edge_node(keys), f"{_CURSOR}{stream}", position)
 
 
 _SLICE: Final = 10

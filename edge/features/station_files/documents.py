@@ -47,7 +47,7 @@ class StationDocuments:
     async def stored(self, store: Store) -> Mapping[str, Documents]:
         """Return those of the kinds that a store has or had."""
         kinds = document_kinds()
-        found = await store.read([("EXISTS", kind.key(store.keys)) for kind in kinds.values()])
+        found = await store.read([("EXISTS", pkgutil.resolve_name(kind.key)(store.keys)) for kind in kinds.values()])
         return {kind: self.of(kind) for kind, exists in zip(kinds, found, strict=True) if exists}
 
 

@@ -5,6 +5,7 @@ from edge.app.feature import DocumentKind, Feature, Noun
 FEATURE = Feature(
     "telemetry",
     checks="edge.features.telemetry.checks:checks",
+    keys="edge.features.telemetry.keys",
     sections="edge.features.telemetry.settings:SECTIONS",
     mirrors="edge.features.telemetry.settings:mirrors_of",
     page="edge.features.telemetry.page:PAGE",
@@ -18,8 +19,8 @@ FEATURE = Feature(
         "tag": "edge.features.telemetry.definitions:TAG_SETTING",
     },
     documents={
-        "tag": DocumentKind("tags", lambda keys: keys.telemetry_definitions()),
-        "rule": DocumentKind("rules", lambda keys: keys.telemetry_rules()),
+        "tag": DocumentKind("tags", "edge.store.keys:Keys.telemetry_definitions"),
+        "rule": DocumentKind("rules", "edge.store.keys:Keys.telemetry_rules"),
     },
     opcua="edge.features.telemetry.opcua.alarm_feed:add_alarms_of_store",
     discovered_as="edge.features.telemetry.settings:discovered_as",

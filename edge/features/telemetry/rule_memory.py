@@ -11,6 +11,7 @@ import structlog
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from edge.features.telemetry import keys as telemetry_keys
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rules.baseline import (
     BaselineState,
@@ -57,7 +58,7 @@ class WindowChange(Struct, frozen=True):
 
 async def load(store: Store) -> StoredStates:
     """Read the facts and all states."""
-    stored = await store.execute("HGETALL", store.keys.telemetry_state())
+    stored = await store.execute("HGETALL", telemetry_keys.telemetry_state(store.keys))
     states = {_subject(name): text for name, text in stored.items() if name not in {_REVISION, _FACTS, _RULES}}
     return StoredStates(int(stored.get(_REVISION, 0)), stored.get(_FACTS, ""), states, stored.get(_RULES, ""))
 
@@ -69,7 +70,7 @@ def save(
 
     `revision` is the one that was read.
     """
-    key = keys.telemetry_state()
+    key = telemetry_keys.telemetry_state(keys)
     written = {_name(subject): text for subject, text in states.items() if text is not None}
     gone = [_name(subject) for subject, text in states.items() if text is None]
     head = {_REVISION: str(revision + 1), _FACTS: facts}
@@ -86,18 +87,20 @@ def save(
 
 def guard(keys: Keys, revision: int) -> Commit:
     """Return a commit of nothing that fails when the states have another revision."""
-    return Commit((at_revision(keys.telemetry_state(), revision),))
+    return Commit((at_revision(telemetry_keys.telemetry_state(keys), revision),))
 
 
 async def load_window(store: Store, subject: RuleSubject) -> list[str]:
     """Read the parts of a window, the oldest first."""
-    parts: list[str] = await store.execute("LRANGE", store.keys.telemetry_window(_digest(subject)), 0, -1)
+    parts: list[str] = await store.execute(
+        "LRANGE", telemetry_keys.telemetry_window(store.keys, _digest(subject)), 0, -1
+    )
     return parts
 
 
 def save_window(keys: Keys, subject: RuleSubject, change: WindowChange) -> Commit:
     """Append parts to a window and drop the oldest ones."""
-    key = keys.telemetry_window(_digest(subject))
+    key = telemetry_keys.telemetry_window(keys, _digest(subject))
     if change.kept == 0:
         return operation("DEL", key)
     appended = spread("RPUSH", (key,), change.added)

@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
+from edge.features.fleet import keys as fleet_keys
 from edge.features.fleet import store as fleet
 from edge.features.fleet.allowed_commands import FleetPolicy
 from edge.features.fleet.command_service import FleetService
@@ -230,7 +231,7 @@ async def test_out_of_range_expiry_does_not_end_a_component(store: Store, exp: i
 
 
 async def test_foreign_value_at_a_key_does_not_stop_a_component(store: Store) -> None:
-    await store.execute("SET", store.keys.fleet_results(COMMAND.jti), "no hash")
+    await store.execute("SET", fleet_keys.fleet_results(store.keys, COMMAND.jti), "no hash")
     component = Component(store)
     await store.commit(fleet.put_command(store.keys, "0", sign(COMMAND, PRIVATE, PUBLIC.kid)))
     later = replace(COMMAND, jti="f" * 16)

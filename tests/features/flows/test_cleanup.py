@@ -2,6 +2,7 @@
 
 import json
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.cleanup import CleanUp, clean_up
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.redis_state import RedisFlowState
@@ -41,35 +42,35 @@ async def test_clean_up_keeps_records_in_use(store: Store) -> None:
     before = await dump(store)
     assert await clean_up(store, idle_ms=0) == CleanUp(0, 0, 0)
     assert await dump(store) == before
-    (consumer,) = await store.execute("XINFO CONSUMERS", store.keys.node_work("site.check"), GROUP)
+    (consumer,) = await store.execute("XINFO CONSUMERS", flows_keys.node_work(store.keys, "site.check"), GROUP)
     assert consumer["pending"] == 1
 
 
 async def test_index_entries_without_a_flow_are_removed(store: Store) -> None:
     await running_flow(store)
-    await store.execute("DEL", store.keys.flow("f"))
+    await store.execute("DEL", flows_keys.flow(store.keys, "f"))
     assert (await clean_up(store)).index_entries == 1
-    assert await store.execute("ZCARD", store.keys.flow_schedule()) == 0
-    assert await store.execute("SCARD", store.keys.flows_running()) == 0
+    assert await store.execute("ZCARD", flows_keys.flow_schedule(store.keys)) == 0
+    assert await store.execute("SCARD", flows_keys.flows_running(store.keys)) == 0
 
 
 async def test_tasks_of_a_deleted_flow_are_removed(store: Store) -> None:
     state = await running_flow(store)
-    await store.execute("XADD", store.keys.node_work("site.check"), "*", "task", "rubbish")
+    await store.execute("XADD", flows_keys.node_work(store.keys, "site.check"), "*", "task", "rubbish")
     assert await state.delete(FLOW)
     assert (await clean_up(store)).tasks == 2
-    assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
+    assert await store.execute("XLEN", flows_keys.node_work(store.keys, "site.check")) == 0
 
 
 async def test_dead_worker_without_a_task_is_removed(store: Store) -> None:
     await running_flow(store)
-    key = store.keys.node_work("site.check")
+    key = flows_keys.node_work(store.keys, "site.check")
     dead, idle = (WorkQueue(store, name, {"site.check": True}, 0) for name in ("dead", "idle"))
     await dead.register()
     assert await dead.take(1000)
     await idle.register()
     await idle.take(1)
-    await store.execute("DEL", store.keys.worker("dead"), store.keys.worker("idle"))
+    await store.execute("DEL", flows_keys.worker(store.keys, "dead"), flows_keys.worker(store.keys, "idle"))
     # "idle" has taken the task of "dead" over, and holds it.
     assert (await clean_up(store)).consumers == 0
     assert (await clean_up(store, idle_ms=0)).consumers == 1
@@ -82,11 +83,11 @@ async def test_task_written_while_its_flow_is_deleted_is_removed(store: Store) -
     class SlowState(RedisFlowState):
         async def _node_keys(self, flow_id: str, cycles: object) -> set[str]:
             found = await super()._node_keys(flow_id, cycles)  # type: ignore[arg-type]
-            await store.execute("SET", store.keys.node_task("f", 3, "n"), json.dumps({}))
+            await store.execute("SET", flows_keys.node_task(store.keys, "f", 3, "n"), json.dumps({}))
             return found
 
     state = SlowState(store)
     cycle = CycleRecord(cycle=Cycle("f", 3, 1, {"n": NodeTask()}), document="{}", owner="edge", started_at=1)
     await state.commit(FlowChange(Written(None, FLOW), Written(None, cycle)))
     assert await state.delete(FLOW)
-    assert set(await dump(store)) <= {store.keys.flow_signals(), store.keys.store_version()}
+    assert set(await dump(store)) <= {flows_keys.flow_signals(store.keys), store.keys.store_version()}

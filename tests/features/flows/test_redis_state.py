@@ -2,6 +2,8 @@
 
 from msgspec.structs import replace as changed
 
+from edge.app.features import features
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.node_task import WorkerProgress
 from edge.features.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, RedisFlowState, keep_answer
@@ -37,6 +39,7 @@ async def test_keys_match_the_reference_page(store: Store) -> None:
         "node_tasks:press*report_0_mean": "string",
         "node_tasks:press*report_0_mean:output": "string",
     }
+    features()
     specs = {spec.pattern: spec.type for spec in key_specs()}
     assert specs["flow:{flow}"] == "hash"
     assert specs["node_tasks:{flow}_{cycle}_{node}"] == "string"
@@ -46,14 +49,14 @@ async def test_cycles_and_node_tasks_expire_after_their_end(store: Store) -> Non
     """A task that expired while its cycle runs would be run again."""
     state, keys = RedisFlowState(store), store.keys
     await state.commit(BEGUN)
-    for key in (keys.flow_cycle("press*report", 0), keys.node_task("press*report", 0, "mean")):
+    for key in (flows_keys.flow_cycle(keys, "press*report", 0), flows_keys.node_task(keys, "press*report", 0, "mean")):
         assert await store.execute("PTTL", key) == -1
     ended = changed(CYCLE, ended_at=60_500, revision=CYCLE.revision + 1)
     await state.commit(FlowChange(cycle=Written(CYCLE, ended)))
     timed = {
-        keys.flow_cycle("press*report", 0): CYCLE_LIFETIME_MS,
-        keys.node_task("press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,
-        keys.node_output("press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,
+        flows_keys.flow_cycle(keys, "press*report", 0): CYCLE_LIFETIME_MS,
+        flows_keys.node_task(keys, "press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,
+        flows_keys.node_output(keys, "press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,
     }
     for key, lifetime in timed.items():
         assert lifetime - 60_000 < await store.execute("PTTL", key) <= lifetime
@@ -73,7 +76,7 @@ async def test_deleted_flow_leaves_no_key_and_other_flows_keep_theirs(store: Sto
 async def test_ended_cycle_has_no_copy_of_the_flow_document(store: Store) -> None:
     state = RedisFlowState(store)
     await state.commit(BEGUN)
-    key = store.keys.flow_cycle("press*report", 0)
+    key = flows_keys.flow_cycle(store.keys, "press*report", 0)
     assert await store.execute("HGET", key, "document") == "{}"
     ended = changed(CYCLE, ended_at=60_500, revision=CYCLE.revision + 1)
     assert await state.commit(FlowChange(cycle=Written(CYCLE, ended)))
@@ -84,17 +87,19 @@ async def test_ended_cycle_has_no_copy_of_the_flow_document(store: Store) -> Non
 async def test_unchanged_node_tasks_are_not_written_again(store: Store) -> None:
     state = RedisFlowState(store)
     await state.commit(BEGUN)
-    await store.execute("DEL", store.keys.node_task("press*report", 0, "mean"))
+    await store.execute("DEL", flows_keys.node_task(store.keys, "press*report", 0, "mean"))
     running = changed(CYCLE.cycle, tasks={**TASKS, "publish": NodeTask(NodeStatus.RUNNING, attempts=1)})
     await state.commit(FlowChange(cycle=Written(CYCLE, changed(CYCLE, cycle=running, revision=CYCLE.revision + 1))))
-    assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "mean")) == 0
-    assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "publish")) == 1
+    assert await store.execute("EXISTS", flows_keys.node_task(store.keys, "press*report", 0, "mean")) == 0
+    assert await store.execute("EXISTS", flows_keys.node_task(store.keys, "press*report", 0, "publish")) == 1
 
 
 async def test_progress_of_running_nodes_is_read(store: Store) -> None:
     state = RedisFlowState(store)
     tasks = {name: NodeTask(status=NodeStatus.RUNNING) for name in ("a", "b")} | {"c": NodeTask()}
-    await store.execute("SET", store.keys.node_worker("f", 0, "a"), '{"worker_id":"w","attempt":1,"progress":7,"x":1}')
+    await store.execute(
+        "SET", flows_keys.node_worker(store.keys, "f", 0, "a"), '{"worker_id":"w","attempt":1,"progress":7,"x":1}'
+    )
     found = await state.progress(Cycle("f", 0, 0, tasks))
     assert found == {"a": WorkerProgress(worker_id="w", progress=7)}
 

@@ -7,6 +7,7 @@ import pytest_asyncio
 from msgspec.structs import replace as changed
 
 from edge.config import RedisSettings
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.features.flows.node_task import QueuedTask, ResultKind, encode_result, result_of
 from edge.features.flows.nodes.kind import Withheld
@@ -209,7 +210,7 @@ async def finish(state: FlowState, value: int) -> None:
         state.finish(result)
     elif isinstance(state, RedisFlowState):
         store = vars(state)["_store"]
-        await store.execute("XADD", store.keys.node_results(), "*", "result", encode_result(result))
+        await store.execute("XADD", flows_keys.node_results(store.keys), "*", "result", encode_result(result))
 
 
 async def test_results_of_workers_stay_until_a_decision_consumes_them(state: FlowState) -> None:

@@ -6,6 +6,7 @@ import json
 import pytest
 from msgspec.structs import replace as changed
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.node_task import ResultKind, TaskResult, result_of
 from edge.features.flows.redis_state import RedisFlowState
@@ -62,11 +63,11 @@ async def test_task_is_claimed_and_reported_by_one_worker(store: Store) -> None:
     assert await second.take(1) is None
     assert await first.begin(taken_task)
     await first.save_progress(taken_task, 40, "half")
-    mark = json.loads(await store.execute("GET", store.keys.node_worker("f", 3, "n")))
+    mark = json.loads(await store.execute("GET", flows_keys.node_worker(store.keys, "f", 3, "n")))
     assert (mark["worker_id"], mark["attempt"], mark["progress"], mark["message"]) == ("a", 2, 40, "half")
     assert await first.report(taken_task, result_of(TASK, ResultKind.COMPLETED, value=7))
     assert [result.value for result in await results(state)] == [7]
-    assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
+    assert await store.execute("XLEN", flows_keys.node_work(store.keys, "site.check")) == 0
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
@@ -110,13 +111,13 @@ async def test_task_of_an_ended_node_is_dropped(store: Store) -> None:
     ended = Cycle("f", 3, 1, {"n": NodeTask(NodeStatus.TERMINATED, reason="x", attempts=2)})
     await state.commit(FlowChange(cycle=Written(RUNNING, changed(RUNNING, cycle=ended, revision=2))))
     assert not await queue.begin(taken_task)
-    assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
-    assert await store.execute("XLEN", store.keys.node_results()) == 0
+    assert await store.execute("XLEN", flows_keys.node_work(store.keys, "site.check")) == 0
+    assert await store.execute("XLEN", flows_keys.node_results(store.keys)) == 0
 
 
 async def test_worker_is_listed_until_it_leaves(store: Store) -> None:
     queue = await worker(store, "a")
-    key = store.keys.worker("a")
+    key = flows_keys.worker(store.keys, "a")
     assert json.loads(await store.execute("GET", key))["kinds"] == ["site.check"]
     assert 0 < await store.execute("PTTL", key) <= 60_000
     await queue.unregister()
@@ -142,7 +143,7 @@ async def test_task_that_no_worker_has_taken_is_pending(store: Store) -> None:
     await state.commit(FlowChange(Written(None, flow), Written(None, record), queued=(TASK,)))
 
     async def shown() -> tuple[str, str]:
-        stored = json.loads(await store.execute("GET", store.keys.node_task("f", 3, "n")))
+        stored = json.loads(await store.execute("GET", flows_keys.node_task(store.keys, "f", 3, "n")))
         loaded = await state.load_cycle(flow, 3)
         assert loaded
         assert loaded.cycle.tasks["n"].status is NodeStatus.RUNNING
@@ -164,7 +165,9 @@ async def test_begin_of_a_task_stays_while_it_reports_progress(store: Store) -> 
     begun = []
     for progress in (10, 50, 90):
         await first.save_progress(taken_task, progress, "")
-        begun.append(json.loads(await store.execute("GET", store.keys.node_worker("f", 3, "n")))["begun_at"])
+        begun.append(
+            json.loads(await store.execute("GET", flows_keys.node_worker(store.keys, "f", 3, "n")))["begun_at"]
+        )
         await asyncio.sleep(0.002)
     assert len(set(begun)) == 1
 

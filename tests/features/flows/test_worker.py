@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.plan import Plans
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.redis_state import RedisFlowState
@@ -38,7 +39,7 @@ async def test_task_of_a_flow_runs_in_a_worker(store: Store, tmp_path: Path) -> 
     worker.stop()
     async with asyncio.timeout(60):
         await running
-    assert await store.execute("EXISTS", store.keys.worker("w")) == 0
+    assert await store.execute("EXISTS", flows_keys.worker(store.keys, "w")) == 0
 
 
 @pytest.mark.parametrize("restarted", [True, False])
@@ -55,14 +56,14 @@ async def test_result_of_a_worker_reaches_the_gateway_after_a_restart(
     worker = FlowWorker(store, "w", kinds, [WorkerProcess(folder, 0)])
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
-        while not await store.execute("XLEN", store.keys.node_results()):  # noqa: ASYNC110
+        while not await store.execute("XLEN", flows_keys.node_results(store.keys)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     worker.stop()
     await running
     async with plant.gateway("a" if restarted else "b"):
         record = await plant.ended()
     assert record.cycle.tasks["c"].output == 4
-    assert await store.execute("XLEN", store.keys.node_results()) == 0
+    assert await store.execute("XLEN", flows_keys.node_results(store.keys)) == 0
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
@@ -100,20 +101,20 @@ async def test_stopping_worker_completes_its_task_in_progress(store: Store, tmp_
         running = asyncio.create_task(worker.run())
         await plant.run(flow(nodes, "a>b", interval_seconds=0))
         async with asyncio.timeout(60):
-            while not await store.execute("EXISTS", store.keys.node_worker("flow", 0, "b")):  # noqa: ASYNC110
+            while not await store.execute("EXISTS", flows_keys.node_worker(store.keys, "flow", 0, "b")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         worker.stop()
         await running
         record = await plant.ended()
     assert record.cycle.tasks["b"].output == 3
-    assert await store.execute("XINFO CONSUMERS", store.keys.node_work("site.check"), GROUP) == []
+    assert await store.execute("XINFO CONSUMERS", flows_keys.node_work(store.keys, "site.check"), GROUP) == []
 
 
 async def test_invalid_queue_entry_does_not_stop_the_worker(store: Store, tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     kinds = load_kinds(folder)
     plant = Plant(RedisFlowState(store), Plans(kinds))
-    key = store.keys.node_work("site.check")
+    key = flows_keys.node_work(store.keys, "site.check")
     await store.execute("XADD", key, "*", "task", "{")
     await store.execute("XADD", key, "*", "other", "1")
     worker = FlowWorker(store, "w", kinds, [WorkerProcess(folder, 0)])

@@ -11,6 +11,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
+from edge.features.openprotocol import keys as openprotocol_keys
 from edge.features.openprotocol import lease_store as equipment_leases
 from edge.features.openprotocol.equipment_lease import ConnectionWatch, EquipmentLease
 from edge.features.openprotocol.lease_store import LeaseHolder, LeaseView, leases_at
@@ -158,7 +159,10 @@ async def test_commands_before_a_connection_are_dropped(gateways: Gateways) -> N
     await second.pass_on(WORK)
     await first.withdraw()
     await first.confirm()
-    assert await gateways.first.execute("LLEN", gateways.first.keys.passed_commands("first", PLACE)) == 0
+    assert (
+        await gateways.first.execute("LLEN", openprotocol_keys.passed_commands(gateways.first.keys, "first", PLACE))
+        == 0
+    )
 
 
 async def test_passed_command_survives_a_lost_reply_of_the_store(tmp_path: Path, redis: RedisSettings) -> None:
@@ -190,7 +194,7 @@ async def test_passed_command_survives_a_lost_reply_of_the_store(tmp_path: Path,
 
 async def test_passed_command_is_removed_after_it_was_taken(gateways: Gateways) -> None:
     first, second = gateways.lease(gateways.first), gateways.lease(gateways.second)
-    passed = gateways.first.keys.passed_commands("first", PLACE)
+    passed = openprotocol_keys.passed_commands(gateways.first.keys, "first", PLACE)
     await first.acquire()
     await first.confirm()
     for command in (WORK, NEXT):
@@ -208,7 +212,7 @@ async def test_unreadable_passed_command_is_reported_and_removed(gateways: Gatew
     first, second = gateways.lease(gateways.first), gateways.lease(gateways.second)
     await first.acquire()
     await first.confirm()
-    await gateways.first.execute("RPUSH", gateways.first.keys.passed_commands("first", PLACE), "{}")
+    await gateways.first.execute("RPUSH", openprotocol_keys.passed_commands(gateways.first.keys, "first", PLACE), "{}")
     await second.pass_on(WORK)
     commands = first.passed()
     async with asyncio.timeout(30):
@@ -247,7 +251,9 @@ async def test_command_of_a_scope_that_the_holder_lacks_is_not_sent(gateways: Ga
 async def test_unreadable_lease_is_not_a_free_one(gateways: Gateways) -> None:
     """It counted as free: two gateways connected."""
     lease = gateways.lease(gateways.second)
-    await gateways.first.execute("HSET", gateways.first.keys.lease_equipment(PLACE), "gateway:first", "later")
+    await gateways.first.execute(
+        "HSET", openprotocol_keys.lease_equipment(gateways.first.keys, PLACE), "gateway:first", "later"
+    )
     with pytest.raises(Unavailable, match="cannot be read"):
         await lease.acquire()
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from edge.features.prompts import keys as prompts_keys
 from edge.features.prompts.answer import GivenAnswer
 from edge.features.prompts.answering import Person, PromptContext, Prompts
 from edge.features.prompts.prompt_changes import (
@@ -24,7 +25,7 @@ ANNA = Person("anna", Role.OPERATOR)
 
 
 async def stored(plant: Plant) -> dict[str, StoredPrompt]:
-    texts = await plant.store.execute("HGETALL", plant.store.keys.prompts(SCOPE))
+    texts = await plant.store.execute("HGETALL", prompts_keys.prompts(plant.store.keys, SCOPE))
     return {prompt_id: msgspec.json.decode(text, type=StoredPrompt) for prompt_id, text in texts.items()}
 
 

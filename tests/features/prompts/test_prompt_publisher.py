@@ -3,6 +3,7 @@
 from typing import Any
 
 from edge.config import MqttSettings
+from edge.features.prompts import keys as prompts_keys
 from edge.features.prompts.answer import GivenAnswer
 from edge.features.prompts.answering import Person, PromptContext, Prompts
 from edge.features.prompts.prompt_changes import opened_with
@@ -43,7 +44,7 @@ class Site:
         await self.prompts.answer(found.id, GivenAnswer(choice="ok"), ANNA, "test", "1")
 
     async def waiting(self) -> int:
-        return int(await self.plant.store.execute("HLEN", self.plant.store.keys.prompts(SCOPE)))
+        return int(await self.plant.store.execute("HLEN", prompts_keys.prompts(self.plant.store.keys, SCOPE)))
 
 
 def changes(events: list[CloudEvent]) -> list[Any]:
@@ -97,7 +98,7 @@ async def test_unreadable_and_too_many_prompts_are_forgotten(
 ) -> None:
     site = Site(plant, context, unique)
     await ask(plant, "J1", CHOOSE)
-    key = plant.store.keys.prompts(SCOPE)
+    key = prompts_keys.prompts(plant.store.keys, SCOPE)
     ((_, text),) = (await plant.store.execute("HGETALL", key)).items()
     late = text.replace("1970", "1999")
     await plant.store.execute(

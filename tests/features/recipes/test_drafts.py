@@ -1,5 +1,6 @@
 """Drafts in the store: their versions are bounded, and two writers never overwrite each other."""
 
+from edge.features.recipes import keys as recipes_keys
 from edge.features.recipes.drafts import (
     Edit,
     RecipeDraft,
@@ -53,7 +54,7 @@ async def test_oldest_version_goes_beyond_the_bound(store: Store) -> None:
         draft = await save(store, draft, f"text {number}", most=3)
     assert [item.number for item in draft.versions] == [4, 5, 6]
     assert [await load_text(store, "d1", number) for number in (3, 4)] == [None, "text 2"]
-    assert await store.execute("HLEN", store.keys.recipe_draft("d1")) == 5
+    assert await store.execute("HLEN", recipes_keys.recipe_draft(store.keys, "d1")) == 5
 
 
 async def test_history_of_a_draft_is_bounded_in_bytes(store: Store) -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgspec import Struct
 
 from edge.app.recipe_process import RecipeProcess
+from edge.features.recipes import keys as recipes_keys
 from edge.features.recipes.changes import RenameElement
 from edge.features.recipes.examination import ExaminedRecipe
 from edge.features.recipes.examiner import examine
@@ -167,7 +168,7 @@ async def test_start_reads_none_of_100_000_revisions(store: Store) -> None:
     revision = "x" * 200
     for name in names:
         fields = [part for number in range(1000) for part in (number, revision)]
-        await store.commit(spread("HSET", (store.keys.recipe_revisions(SCOPE, name),), fields))
+        await store.commit(spread("HSET", (recipes_keys.recipe_revisions(store.keys, SCOPE, name),), fields))
     assert await sent_by_a_start() <= without + 2000
 
 

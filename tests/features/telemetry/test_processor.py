@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from edge.config import RedisSettings
+from edge.features.telemetry import keys as telemetry_keys
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.alarm import Acknowledge
@@ -200,7 +201,9 @@ async def test_alarm_of_a_removed_rule_is_cleared(store: Store) -> None:
         await until_kinds(store, ["raised", "cleared"])
         await append(store, temp(1, 90))
         await until_drained(store)
-    names = [value for value in await store.execute("HKEYS", store.keys.telemetry_state()) if "wrench" in value]
+    names = [
+        value for value in await store.execute("HKEYS", telemetry_keys.telemetry_state(store.keys)) if "wrench" in value
+    ]
     assert names == ['["other","wrench.temp"]']
 
 

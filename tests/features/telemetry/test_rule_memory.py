@@ -5,6 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
+from edge.features.telemetry import keys as telemetry_keys
 from edge.features.telemetry import rule_memory
 from edge.features.telemetry.rule_memory import (
     MAX_PRODUCERS,
@@ -97,9 +98,9 @@ async def test_unreadable_state_is_reset(store: Store) -> None:
     first = await load_memory(store, rules, 0)
     list(first.evaluator.feed(Sample(0, "wrench.temp", 90)))
     await store.commit(first.plan_commit(store.keys, first.facts))
-    await store.execute("HSET", store.keys.telemetry_state(), '["hot","wrench.temp"]', "{")
+    await store.execute("HSET", telemetry_keys.telemetry_state(store.keys), '["hot","wrench.temp"]', "{")
     assert (await load_memory(store, rules, 0)).evaluator.states == {}
-    await store.execute("HSET", store.keys.telemetry_state(), "facts", "{")
+    await store.execute("HSET", telemetry_keys.telemetry_state(store.keys), "facts", "{")
     assert (await load_memory(store, rules, 0)).facts.at == 0
 
 

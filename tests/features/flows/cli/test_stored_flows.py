@@ -2,6 +2,7 @@
 
 import pytest
 
+from edge.features.flows import keys as flows_keys
 from edge.features.flows.cli.stored_flows import print_faults
 from edge.features.flows.plan import Fault, FaultKind
 from edge.features.flows.public_flow import PublicNode
@@ -24,7 +25,7 @@ async def test_status_has_the_progress_of_workers(store: Store, outside: FakeOut
         await plant.run(CHAIN)
         await plant.at("read")
         mark = '{"worker_id":"w","progress":7,"message":"on its way"}'
-        await store.execute("SET", store.keys.node_worker("flow", 0, "read"), mark)
+        await store.execute("SET", flows_keys.node_worker(store.keys, "flow", 0, "read"), mark)
         public_node = await read_node(plant, "read")
         outside.release()
         await plant.ended()

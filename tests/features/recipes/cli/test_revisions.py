@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from edge.cli import main
+from edge.features.recipes import keys as recipes_keys
 from edge.features.recipes.drafts import load_drafts
 from edge.store.client import Store
 from tests.cli.calling import Edge
@@ -104,7 +105,9 @@ async def test_second_person_confirms_a_release_of_another(edge: Edge, store: St
     assert (listed[0]["id"], listed[0]["request"]["reason"]) == (draft.id, "first")
     assert "first" in (await edge("recipes", "drafts", "--wide")).stdout
     by_ben = replace(draft, request=replace(draft.request, by="ben"))
-    await store.execute("HSET", store.keys.recipe_draft(draft.id), "draft", msgspec.json.encode(by_ben).decode())
+    await store.execute(
+        "HSET", recipes_keys.recipe_draft(store.keys, draft.id), "draft", msgspec.json.encode(by_ben).decode()
+    )
     assert "WM is revision 1, " in (await edge("recipes", "confirm", draft.id)).stdout
 
 
