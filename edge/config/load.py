@@ -4,7 +4,6 @@ Later sources win, key by key: the named file, `conf.d/*.toml` in its folder, th
 `EDGE_<SECTION>__<KEY>`, for equipment `EDGE_SOUTHBOUND__<NAME>__<KEY>`.
 """
 
-import difflib
 import os
 import re
 import tomllib
@@ -18,7 +17,7 @@ from msgspec import Struct
 from edge.config import value
 from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Section, Settings
 from edge.foundation.errors import SettingsError
-from edge.foundation.text import Text, join_texts
+from edge.foundation.text import Text, join_texts, with_nearest
 
 _PASSWORDS = ("password", "sentinel_password")
 
@@ -115,7 +114,7 @@ class _SettingsDraft:
                 self._add_table(name, table, str(file))
             else:
                 self._add_problems(
-                    f"{file}: {name}", [_unknown(Text("there is no such section"), name, self._sections)]
+                    f"{file}: {name}", [with_nearest(Text("there is no such section"), name, self._sections)]
                 )
 
     def _add_table(self, section: str, table: object, origin: str) -> None:
@@ -138,7 +137,7 @@ class _SettingsDraft:
                 case [name]:
                     self._check_single_underscore(name, raw_value.origin)
                 case parts:
-                    unknown = _unknown(Text("there is no such section"), parts[0], self._sections)
+                    unknown = with_nearest(Text("there is no such section"), parts[0], self._sections)
                     self._add_problems(f"{raw_value.origin}: {parts[0]}", [unknown])
 
     def _member(self, section: str, name: str) -> str:
@@ -150,7 +149,9 @@ class _SettingsDraft:
         section, _, key = name.partition("_")
         if section in self._sections and key in self._sections[section].keys.__struct_fields__:
             meant = f"EDGE_{section}__{key}".upper()
-            self._add_problems(origin, [Text.of("not a setting; did you mean {meant}?", meant=meant)])
+            self._add_problems(
+                origin, [Text.of("{fault}; did you mean {near}?", fault=Text("not a setting"), near=meant)]
+            )
 
     def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
         """Read passwords from their files; `directory` is that of the settings."""
@@ -217,7 +218,7 @@ class _SettingsDraft:
         raw_values = self._given.get(name, {})
         for key in raw_values:
             if key not in hints:
-                unknown = _unknown(Text("there is no such key"), key, hints)
+                unknown = with_nearest(Text("there is no such key"), key, hints)
                 self._add_problems(f"{raw_values[key].origin}: {name}.{key}", [unknown])
         values: dict[str, Any] = {}
         complete = True
@@ -261,12 +262,6 @@ def _conflicts(settings: Settings) -> Iterator[str | Text]:
                 yield Text.of(
                     "{name}.type_ids: {type_id} is used by {other} already", name=name, type_id=type_id, other=other
                 )
-
-
-def _unknown(fault: Text, word: str, known: Iterable[str]) -> Text:
-    """Return the fault of an unknown word, with the one that was probably meant."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return Text.of("{fault}; did you mean {near}?", fault=fault, near=close[0]) if close else fault
 
 
 class _Login(Protocol):

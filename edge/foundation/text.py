@@ -4,6 +4,7 @@ The id of a text is its English form, with a name in braces where a value stands
 another language; it is a file `edge/texts/LANGUAGE.toml`, and a new language is one new file.
 """
 
+import difflib
 import functools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,6 +79,12 @@ def join_texts(separator: str, texts: Iterable[str | Text]) -> Text:
         return parts[0]
     names = [f"part{number}" for number in range(len(parts))]
     return Text(separator.join(f"{{{name}}}" for name in names), dict(zip(names, parts, strict=True)))
+
+
+def with_nearest(fault: Text, word: str, known: Iterable[str]) -> Text:
+    """Return the fault of an unknown word, with the known one that was probably meant."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return Text.of("{fault}; did you mean {near}?", fault=fault, near=close[0]) if close else fault
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The recipe as its author wrote it, and its JSON Schema.
+"""Reads a recipe as its author wrote it from JSON, and has its JSON Schema.
 
 A recipe is the `data` of an extended Work Master whose `dataschema` is `RECIPE_DATASCHEMA`. This module validates keys
 and types; `edge.sfc.check` validates the chart.
@@ -6,7 +6,6 @@ and types; `edge.sfc.check` validates the chart.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from edge.foundation.text import Text, as_text, join_texts
+from edge.foundation.text import Text, as_text, join_texts, with_nearest
 from edge.model.localized_text import AuthorText, read_author_text
 
 RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
@@ -343,10 +342,7 @@ def _placed(place: str, fault: str | Text) -> Text:
 
 def _unknown_key(key: str, spelling: Iterable[str]) -> Text:
     """Return the fault of an unknown key, with what its author may have meant, in the spelling of the key."""
-    close = difflib.get_close_matches(key, list(spelling), 1)
-    if close:
-        return Text.of("unknown key {key!r}; did you mean {near}?", key=key, near=close[0])
-    return Text.of("unknown key {key!r}", key=key)
+    return with_nearest(Text.of("unknown key {key!r}", key=key), key, spelling)
 
 
 def _read_item(

@@ -1,1 +1,1 @@
-"""The product's changes to asyncua's protocol layer, for server and client: codec, limits, sessions."""
+"""The protocol of OPC UA, on top of asyncua: codec, channels, sessions, limits; what clients see is `uaserver`."""

@@ -159,7 +159,7 @@ class RequestProcessor:
         return True
 
     async def _receive(self, header: ua.Header, body: Buffer) -> Any:
-        """Take a chunk; a long one as work in turns: its decryption takes a while, and many wait at a connection."""
+        """Receive a chunk; a long one as work in turns, because its decryption holds up all other connections."""
         if len(body) <= limits.DECODED_AT_ONCE:
             return self.channel.receive(header, body)
         async with self._turns.work(self._payer):

@@ -1,4 +1,4 @@
-"""Holds the begun starts that have certainly not left this process; they outlive a failover, which opens it again.
+"""Begun starts that have certainly not left this process; the record outlives a failover, which opens a new store.
 
 The begun mark of a start is committed before the start is sent. Until then the start is held: when the replicas do not
 confirm the mark, when the primary changes, or when the broker is gone, this process knows that it has sent nothing.

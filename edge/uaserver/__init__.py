@@ -1,1 +1,1 @@
-"""The OPC UA server: publishes the machines and their jobs (OPC 10031-4 within OPC 40001-3)."""
+"""What clients see in the OPC UA server: machines and their jobs (OPC 10031-4, 40001-3); its protocol is `opcua`."""

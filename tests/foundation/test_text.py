@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text, as_text, join_texts
+from edge.foundation.text import Text, as_text, join_texts, with_nearest
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,10 @@ def test_stored_text_is_the_same(literal: str, value: object) -> None:
     assert msgspec.msgpack.decode(stored, type=Text) == text
     assert msgspec.msgpack.decode(stored, type=str | Text) == text
     assert str(text) == f"{literal!r} is {value}, {literal}"
+
+
+def test_word_that_was_probably_meant_is_named_for_each_language() -> None:
+    fault = with_nearest(Text("there is no such key"), "listn", ("listen", "url"))
+    assert str(fault) == "there is no such key; did you mean listen?"
+    assert "listen" in fault.in_language("de")
+    assert with_nearest(Text("there is no such key"), "x", ("listen",)) == Text("there is no such key")
