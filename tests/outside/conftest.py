@@ -53,7 +53,13 @@ def _all_ended(gateways: list[Gateway]) -> Iterator[None]:
 
 
 @pytest.fixture
-def plant(tmp_path: Path, shim: Path) -> Iterator[Plant]:
+def further_settings() -> str:
+    """Settings of the gateway from its first start on; a file of tests overrides this in place of a second start."""
+    return ""
+
+
+@pytest.fixture
+def plant(tmp_path: Path, shim: Path, further_settings: str) -> Iterator[Plant]:
     """A plant whose gateway serves and has a Work Master."""
 
     def new_clock(name: str) -> Clock:
@@ -74,6 +80,7 @@ def plant(tmp_path: Path, shim: Path) -> Iterator[Plant]:
             f'[opcua]\nendpoint = "opc.tcp://127.0.0.1:{port}"\nsecurity = "none"\nanonymous = "engineer"\n'
             f'pki = "{directory}/pki"\n{EQUIPMENT}'
         )
+        settings += further_settings
         gateways.append(Gateway(directory, name, settings, clock))
         return gateways[-1]
 

@@ -8,12 +8,18 @@ import pytest
 from tests.outside.conftest import Plant
 from tests.outside.servers import wait_for
 from tests.outside.test_decisions import _edge
-from tests.outside.test_prompts import CHOOSING, PREFIX, add_people, asking, prompts, wait_for_prompt
+from tests.outside.test_prompts import CHOOSING, PEOPLE, PREFIX, asking, prompts, wait_for_prompt
 
 pytestmark = pytest.mark.slow
 
 EVENT = "com.github.aschamberger.microdcs.prompt.v1"
 CALL = "com.github.aschamberger.microdcs.prompt.{}.v1"
+
+
+@pytest.fixture
+def further_settings() -> str:
+    """The people at the station."""
+    return PEOPLE
 
 
 def events(plant: Plant) -> dict[str, dict[str, Any]]:
@@ -50,7 +56,6 @@ def twice() -> dict[str, Any]:
 
 
 def test_the_mes_learns_of_a_prompt_and_of_its_answer(plant: Plant) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     assert plant.mes.start_job("J1").status == 1
     plant.mes.client.wait(lambda: changes(plant), "the prompt opens", 60)
@@ -65,7 +70,6 @@ def test_the_mes_learns_of_a_prompt_and_of_its_answer(plant: Plant) -> None:
 
 
 def test_prompts_during_an_outage_of_the_broker_are_published_after_it(plant: Plant) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=twice())
     assert plant.mes.start_job("J1").status == 1
     plant.mes.client.wait(lambda: len(changes(plant)) == 1, "the first prompt opens", 60)
@@ -87,7 +91,6 @@ def test_prompts_during_an_outage_of_the_broker_are_published_after_it(plant: Pl
 
 @pytest.mark.parametrize("point", ["decided", "committed", "sent"])
 def test_a_kill_loses_no_event_of_a_prompt(plant: Plant, point: str) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=twice())
     for count in range(1, 4):
         job_id = f"J{count}"

@@ -40,12 +40,10 @@ def asking(kind: str, **parameters: Any) -> dict[str, Any]:
 CHOOSING = asking("choose", choices=[{"value": "ok"}, {"value": "defective"}])
 
 
-def add_people(plant: Plant) -> None:
-    """Add the people to the settings, and start the gateway again."""
-    settings = plant.gateway.settings
-    settings.write_text(settings.read_text() + PEOPLE)
-    plant.gateway.stop()
-    plant.gateway.start()
+@pytest.fixture
+def further_settings() -> str:
+    """The people at the station."""
+    return PEOPLE
 
 
 def prompts(plant: Plant) -> list[dict[str, Any]]:
@@ -76,7 +74,6 @@ def resolved_by(plant: Plant, job_id: str = "J1") -> list[str]:
 
 
 def test_a_prompt_is_answered_and_its_answer_is_a_result(plant: Plant) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     assert plant.mes.start_job("J1").status == 1
     prompt = wait_for_prompt(plant)
@@ -95,7 +92,6 @@ def test_a_prompt_is_answered_and_its_answer_is_a_result(plant: Plant) -> None:
 
 
 def test_a_recipe_with_a_faulty_prompt_is_refused_by_name(plant: Plant, tmp_path: Path) -> None:
-    add_people(plant)
     recipe = asking("choose", choices=[{"value": "ok"}], sign="pin", colour="red")
     file = tmp_path / "recipe.json"
     file.write_text(json.dumps(recipe))
@@ -119,7 +115,6 @@ CALL = "com.github.aschamberger.microdcs.prompt.{}.v1"
 
 def test_the_mes_and_a_sidecar_list_and_answer_a_prompt(plant: Plant, tmp_path: Path) -> None:
     socket_path = _with_rpc(plant, tmp_path)
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     for job_id in ("J1", "J2"):
         assert plant.mes.start_job(job_id).status == 1
@@ -141,7 +136,6 @@ def test_the_mes_and_a_sidecar_list_and_answer_a_prompt(plant: Plant, tmp_path: 
 
 @pytest.mark.parametrize("parameters", [{"role": "operator"}, {"second_person": True}], ids=str)
 def test_the_mes_cannot_answer_where_a_person_must_log_in(plant: Plant, parameters: dict[str, Any]) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=asking("confirm", **parameters))
     assert plant.mes.start_job("J1").status == 1
     prompt = wait_for_prompt(plant)
@@ -153,7 +147,6 @@ def test_the_mes_cannot_answer_where_a_person_must_log_in(plant: Plant, paramete
 
 @pytest.mark.parametrize("point", ["decided", "committed", "handled"])
 def test_a_call_that_is_repeated_after_a_kill_has_one_answer(plant: Plant, point: str) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     assert plant.mes.start_job("J1").status == 1
     data = {"Prompt": wait_for_prompt(plant)["id"], "Choice": "ok", "By": "anna"}
@@ -177,7 +170,6 @@ def test_a_call_that_is_repeated_after_a_kill_has_one_answer(plant: Plant, point
 
 
 def test_exactly_one_of_many_answers_counts(plant: Plant) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     assert plant.mes.start_job("J1").status == 1
     prompt = wait_for_prompt(plant)
@@ -194,7 +186,6 @@ def test_exactly_one_of_many_answers_counts(plant: Plant) -> None:
 
 @pytest.mark.parametrize("point", ["decided", "committed", "sent", "handled"])
 def test_a_kill_at_each_point_keeps_the_prompt_and_its_answer(plant: Plant, point: str) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     for count in _PASSES[point]:
         job_id = f"J{count}"

@@ -20,7 +20,6 @@ from tests.outside.test_opcua_alarms import AlarmViewer, viewer
 from tests.outside.test_prompts import (
     CHOOSING,
     PEOPLE,
-    add_people,
     asking,
     prompts,
     resolved_by,
@@ -38,6 +37,12 @@ PASSWORD = "correct horse"
 URI = "urn:example:client"
 
 
+@pytest.fixture
+def further_settings() -> str:
+    """The people at the station."""
+    return PEOPLE
+
+
 def condition(prompt: dict[str, Any]) -> str:
     """Return the NodeId of a prompt."""
     return f"ns=10;s={prompt['id']}"
@@ -48,7 +53,6 @@ def respond(client: AlarmViewer, prompt: dict[str, Any], index: int) -> Any:
 
 
 def test_node_opcua_sees_a_dialog_and_answers_it(plant: Plant) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     with viewer(plant.opcua_port) as client:
         client.ask("monitor", where="DialogConditionType", fields=FIELDS)
@@ -67,7 +71,6 @@ def test_node_opcua_sees_a_dialog_and_answers_it(plant: Plant) -> None:
 
 
 def test_a_client_that_connects_late_refreshes_and_answers(plant: Plant) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=asking("confirm"))
     assert plant.mes.start_job("J1").status == 1
     prompt = wait_for_prompt(plant)
@@ -101,7 +104,7 @@ class People:
         text = plant.gateway.settings.read_text().replace('anonymous = "engineer"', 'anonymous = "observer"')
         trusted = directory / "trusted"
         text = text.replace("[opcua]\n", f'[opcua]\ntrusted = "{trusted}"\n')
-        plant.gateway.settings.write_text(f'{text}{PEOPLE}\n[users]\nfile = "{users}"\n')
+        plant.gateway.settings.write_text(f'{text}\n[users]\nfile = "{users}"\n')
         make_certificate(self._client)
         trusted.mkdir()
         (trusted / "client.der").write_bytes((self._client / "own.der").read_bytes())
@@ -191,7 +194,6 @@ def _respond(plant: Plant, prompt: dict[str, Any], index: int) -> str:
 
 @pytest.mark.parametrize("point", ["decided", "committed"])
 def test_an_answer_during_a_kill_counts_exactly_once(plant: Plant, point: str) -> None:
-    add_people(plant)
     plant.mes.configure(recipe=CHOOSING)
     answers = []
     for count in range(1, 5):

@@ -5,6 +5,7 @@ import itertools
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,14 +31,16 @@ def settings_of(readers: Readers) -> str:
 
 
 @pytest.fixture
-def readers(plant: Plant) -> Iterator[Readers]:
-    """The reader of the plant, whose gateway is started with it."""
+def readers() -> Iterator[Readers]:
+    """The reader of the plant."""
     with contextlib.closing(Readers()) as opened:
-        settings = plant.gateway.settings
-        settings.write_text(settings.read_text() + settings_of(opened))
-        plant.gateway.stop()
-        plant.gateway.start()
         yield opened
+
+
+@pytest.fixture
+def further_settings(readers: Readers) -> str:
+    """The reader, the button and the people at the station."""
+    return settings_of(readers)
 
 
 def press(plant: Plant, press_id: str, scope: str = SCOPE) -> None:
@@ -109,9 +112,9 @@ def test_a_button_does_not_answer_for_a_person(plant: Plant, readers: Readers, p
     assert prompts(plant) == [prompt]
 
 
-def test_settings_without_people_refuse_buttons(plant: Plant) -> None:
-    settings = plant.gateway.settings
-    settings.write_text(f'{settings.read_text()}\n[prompts]\nbuttons = ["{BUTTON}"]\ncodes = ["{BUTTON}"]\n')
+def test_settings_without_people_refuse_buttons(tmp_path: Path) -> None:
+    settings = tmp_path / "edge.toml"
+    settings.write_text(f'[prompts]\nbuttons = ["{BUTTON}"]\ncodes = ["{BUTTON}"]\n')
     command = [str(EDGE), "check", "settings", str(settings)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert checked.returncode != 0
