@@ -11,6 +11,7 @@ from edge.features.recipes.api_models import ConditionBody, public_draft
 from edge.features.recipes.offers import offers_of
 from edge.features.recipes.sources import desk_of, of_draft
 from edge.features.recipes.workbench_requests import ConditionFault, ReadCondition
+from edge.foundation.errors import Unavailable
 from edge.foundation.text import labels
 from edge.model.recipe import Qualifier
 from edge.model.user import Role
@@ -42,9 +43,16 @@ async def _editor(services: PageServices, caller: WebCaller, query: Mapping[str,
     caller.require(Role.ENGINEER)
     desk = desk_of(services)
     draft = await desk.draft(query.get("draft", ""))
+    try:
+        offers = await offers_of(desk, draft.scope, caller.language)
+    except Unavailable as error:
+        # The program that draws and checks does not answer: the text is in the store.
+        shown = {"draft": public_draft(draft), "text": await desk.text(draft), "subjects": []}
+        problem = [part.in_language(caller.language) for part in (error.text, error.advice_text)]
+        return "recipe-draft-text.html", {**shown, "problem": " ".join(filter(None, problem))}
     return "recipe-draft.html", {
         "draft": public_draft(draft),
-        "offers": msgspec.to_builtins(await offers_of(desk, draft.scope, caller.language)),
+        "offers": msgspec.to_builtins(offers),
         "links": LINKS,
         "texts": _texts(caller.language),
         "qualifiers": [qualifier.value for qualifier in Qualifier],

@@ -21,6 +21,7 @@ from edge.features.recipes.editor_page import DRAFTS, EDITOR
 from edge.features.recipes.release import release_recipe
 from edge.features.recipes.workbench import ask_here
 from edge.features.recipes.workbench_requests import ListActions, ReadCondition, Request
+from edge.foundation.errors import Unavailable
 from edge.station.settings import SettingSource
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import SETTINGS, Browser, services_of, serving
@@ -70,6 +71,23 @@ async def test_gateway_parses_no_recipe_for_the_editor(plant: Plant, users: User
         await engineer.get(f"{EDITOR}?draft={draft}")
         await engineer.post(f"/api/v1/recipe-drafts/{draft}/expression", {"condition": "ready"})
         assert requests == [ListActions, ReadCondition]
+
+
+async def test_draft_is_readable_while_the_workbench_does_not_answer(plant: Plant, users: Users) -> None:
+    """The page failed as a whole, without a word about the draft."""
+
+    async def ask(_request: Request, _answer: type[T]) -> T:
+        raise Unavailable("the process that checks recipes has ended", "Look at the log of the gateway.")
+
+    draft = await desk_on(plant.store).create(SCOPE, "WM", ANNA, TEXT)
+    desk = desk_on(plant.store, ask=ask)
+    async with serving(services_of(plant, users, ports={"recipes": desk})) as browser:
+        reply = await (await browser.logged_in("max")).get(f"{EDITOR}?draft={draft.id}")
+        assert reply.status == 200
+        assert "The draft cannot be edited now" in reply.text
+        assert "the process that checks recipes has ended Look at the log of the gateway." in reply.text
+        (shown,) = re.findall(r"<textarea id=\"text\" readonly[^>]*>(.*)</textarea>", reply.text, re.DOTALL)
+        assert unescape(shown) == TEXT
 
 
 async def test_condition_is_as_long_as_an_expression(engineer: Browser) -> None:

@@ -21,7 +21,10 @@ export class Draft extends EventTarget {
   }
 
   load() {
-    return this.#next(async () => this.#take(await this.read("")));
+    return this.#next(async () => {
+      const { answer, problem } = await request(this.#address);
+      return answer ? this.#take(answer) : this.#refuse(problem);
+    });
   }
 
   // Returns whether the gateway has made what a function makes of the recipe before it: once more of a newer recipe

@@ -484,4 +484,6 @@ addEventListener("redraw", () => draft.refresh());
 
 await draft.load();
 showView("chart");
-root.dataset.ready = "";
+// Without the draft the page says why, and takes no commands.
+if (draft.detail) root.dataset.ready = "";
+else for (const button of document.querySelectorAll(".tools button")) button.setAttribute("aria-disabled", "true");
