@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -247,6 +248,7 @@ class _Token(Struct, frozen=True):
     end: int
 
 
+@functools.lru_cache(maxsize=512)
 def parse(text: str) -> Node:
     """Parse an expression; raises ExpressionSyntaxError with the position of the fault."""
     if len(text) > MAX_LENGTH:

@@ -6,8 +6,9 @@ and types; `edge.sfc.check` validates the chart.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -316,13 +317,20 @@ _OF_RECIPE: Final = {
 }
 
 
+@functools.cache
 def _pascal(key: str) -> str:
     return "".join(word.capitalize() for word in key.split("_"))
 
 
+@functools.cache
+def _spelling(known: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the keys by each way in which they may be written; the same few sets of keys are asked for again."""
+    return {_pascal(key): key for key in known} | {key: key for key in known}
+
+
 def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: list[Text]) -> dict[str, Any]:
     """Return the known keys of an object in snake_case; report unknown and repeated keys."""
-    spelling = {_pascal(key): key for key in known} | {key: key for key in known}
+    spelling = _spelling(tuple(known))
     found: dict[str, Any] = {}
     for key, value in data.items():
         name = spelling.get(key)

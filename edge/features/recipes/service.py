@@ -55,7 +55,7 @@ async def open_recipes(stack: AsyncExitStack, core: GatewayParts, works: Works) 
 def ask_apart(edits: RecipeProcess, long: RecipeProcess) -> Ask:
     """Return what asks the workbench in processes of its own: the gateway does not load the check of recipes.
 
-    `long` answers what may take long: past jobs, trials, tests, charts of two recipes. No edit waits for it.
+    `long` answers what may take long: checks, past jobs, trials, tests, charts of two recipes. No edit waits for it.
     """
 
     async def ask(request: Request, answer: type[_T]) -> _T:

@@ -221,10 +221,10 @@ class OfferNames(Struct, frozen=True, tag="names"):
 
 PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
 """What concerns past jobs."""
-LongRequest: TypeAlias = PastRequest | RunTests | TryText | DrawComparison
+LongRequest: TypeAlias = PastRequest | CheckText | RunTests | TryText | DrawComparison
 """What may take long; edits do not wait for it."""
 Request: TypeAlias = (
-    ViewText | EditText | CheckText | CompareTexts | ExportText | DrawActive | ReadCondition | ListActions | LongRequest
+    ViewText | EditText | CompareTexts | ExportText | DrawActive | ReadCondition | ListActions | LongRequest
 )
 
 

@@ -2,18 +2,16 @@
 
 # ruff: noqa: F811 - the arguments are the fixtures of these names
 
-from collections.abc import AsyncIterator
-
 import pytest_asyncio
 
-from edge.access.login import Users
 from edge.features.recipes.changes import InsertAfter
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.release import release_draft, release_recipe
 from edge.station.settings import SettingSource
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
-from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.serving import Browser
 from tests.features.recipes.desks import ANNA, SCOPE, SOUND, TEXT, desk_on
+from tests.features.recipes.test_release_page import browser  # noqa: F401 - a fixture
 from tests.station.plant import Plant
 
 RECIPE = f"/api/v1/recipes/{SCOPE}/WM"
@@ -29,12 +27,6 @@ async def desk(plant: Plant) -> Desk:
     draft, _ = await desk.edit(draft.id, draft.current, InsertAfter("A", "Verify"), ANNA)
     await release_draft(desk, draft.id, draft.current, "verify", ANNA, SettingSource.PAGE)
     return desk
-
-
-@pytest_asyncio.fixture
-async def browser(plant: Plant, users: Users, desk: Desk) -> AsyncIterator[Browser]:
-    async with serving(services_of(plant, users, ports={"recipes": desk})) as found:
-        yield found
 
 
 async def test_released_revision_is_compared_with_the_one_before(browser: Browser) -> None:

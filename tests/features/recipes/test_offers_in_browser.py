@@ -2,21 +2,16 @@
 
 # ruff: noqa: F811 - the arguments are the fixtures of these names
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
-from edge.access.login import Users
-from edge.features.page.services import WebServices
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import text_of
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import EXECUTABLE, Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
-from tests.features.page.serving import Browser, services_of
+from tests.features.page.serving import Browser
 from tests.features.recipes.editor_screen import FORM, SMALL_TARGETS, element, open_draft, recipe_of, version
+from tests.features.recipes.test_editor_page_in_browser import screen, services  # noqa: F401 - fixtures
 from tests.features.recipes.test_offers import TIGHTEN, desk_with_equipment, report
-from tests.passwords import PASSWORD
 from tests.sfc.recipes import action, chain
 from tests.station.plant import Plant
 
@@ -31,20 +26,6 @@ LAST = f"{FORM} .pair:last-child"
 @pytest.fixture
 def desk(plant: Plant) -> Desk:
     return desk_with_equipment(plant.store)
-
-
-@pytest.fixture
-def services(plant: Plant, users: Users, desk: Desk) -> WebServices:
-    return services_of(plant, users, most_requests=10_000, ports={"recipes": desk})
-
-
-@pytest_asyncio.fixture
-async def screen(browser: Browser) -> AsyncIterator[Chromium]:
-    """A screen at which an engineer has logged in."""
-    async with chromium() as found:
-        await found.show(1280, 800)
-        await found.log_in(browser.origin, "max", PASSWORD)
-        yield found
 
 
 async def test_parameter_set_is_chosen_by_its_name_and_free_text_stays(

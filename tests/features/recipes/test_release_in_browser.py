@@ -3,12 +3,9 @@
 # ruff: noqa: F811 - the arguments are the fixtures of these names
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from edge.access.login import Users
 from edge.features.recipes.changes import InsertAfter, RemoveAction
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.drafts import RecipeDraft
@@ -16,13 +13,13 @@ from edge.features.recipes.release import release_recipe
 from edge.features.recipes.workbench_requests import text_of
 from edge.model.job_state import Cause, JobState
 from edge.station.settings import SettingSource
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
-from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
-from tests.features.page.serving import Browser, services_of, serving
+from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
+from tests.features.page.serving import Browser
 from tests.features.page.test_pages_in_browser import SMALL, TOO_WIDE, VIOLATIONS, axe  # noqa: F401 - a fixture
-from tests.features.recipes.desks import ANNA, SCOPE, desk_on
+from tests.features.recipes.desks import ANNA, SCOPE
+from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 from tests.features.recipes.test_recipe_tests import LOOP
-from tests.passwords import PASSWORD
 from tests.sfc.recipes import action, recipe, transition
 from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
 
@@ -40,29 +37,11 @@ HISTORY = f"/recipe-history?scope={SCOPE}&id=WM"
 QUESTION = "document.querySelector('#questions [data-result={}]')"
 
 
-@pytest.fixture
-def desk(plant: Plant) -> Desk:
-    return desk_on(plant.store)
-
-
-@pytest_asyncio.fixture
-async def browser(plant: Plant, users: Users, desk: Desk) -> AsyncIterator[Browser]:
-    async with serving(services_of(plant, users, ports={"recipes": desk}, most_requests=10_000)) as found:
-        yield found
-
-
-@pytest_asyncio.fixture
-async def screen(browser: Browser) -> AsyncIterator[Chromium]:
-    """A browser of an engineer."""
-    async with chromium() as found:
-        await found.show(1280, 800)
-        await found.log_in(browser.origin, "max", PASSWORD)
-        yield found
-
-
 async def released(screen: Chromium, browser: Browser, draft: RecipeDraft, reason: str) -> None:
     """Release a draft on its page, by mouse and keyboard."""
     await screen.go(f"{browser.origin}/recipe-release?draft={draft.id}")
+    # Before its script has come the form is sent as a form.
+    await screen.until("document.readyState === 'complete'")
     await screen.click("form[data-form] input[name=reason]")
     await screen.type(reason)
     await screen.click("form[data-form] button")

@@ -54,6 +54,22 @@ def test_change_of_a_text_is_drawn() -> None:
     assert not seen.problems
 
 
+def test_change_of_60_steps_takes_a_part_of_the_budget() -> None:
+    """The editor shows a change within 150 ms; the browser and the way there need theirs."""
+    names = " ".join(f"S{number}" for number in range(60))
+    ways = [
+        transition(f"S{number}", f"S{number + 1}", f"actions.a{number}.result.torque > {number}")
+        for number in range(59)
+    ]
+    text = text_of(recipe(names, ways, [action(f"a{number}", f"S{number}") for number in range(60)]))
+    took = []
+    for number in range(9):
+        before = time.process_time()
+        edited(text, RenameElement("S5", f"Fit {number}"))
+        took.append(time.process_time() - before)
+    assert sorted(took)[len(took) // 2] < 0.075
+
+
 def test_impossible_change_is_refused_with_its_reason() -> None:
     with pytest.raises(Refused, match="'B' is used already"):
         edited(SOUND, RenameElement("A", "B"))

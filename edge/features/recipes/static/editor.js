@@ -17,7 +17,10 @@ let names = [];
 let text = "";
 // The version that the text was taken from.
 let version = 0;
+// The number of the newest change, and whether one is examined.
 let examined = 0;
+let isExamining = false;
+const QUIET_MS = 250;
 
 const shown = properties(panel, { draft, texts, offers, names: () => names, run });
 for (const dialog of document.querySelectorAll("dialog[data-asks]")) {
@@ -333,13 +336,22 @@ panel.addEventListener("pick", ({ detail }) => chart.select(detail, { focus: tru
 
 // ------------------------------------------------------------------------------------------------ findings
 
-// Checks the draft, and reads the names for its conditions; what is older than the newest change does not count.
+// Checks the draft, and reads the names for its conditions, once after several changes: a check takes longer than a
+// change, and must not hold up the next one.
 async function examine() {
-  const number = ++examined;
-  const check = await draft.read("/check");
-  if (check && number === examined) showFindings(check);
-  const offered = await draft.read("/names");
-  if (offered && number === examined) names = offered.names;
+  examined += 1;
+  if (isExamining) return;
+  isExamining = true;
+  for (let number = 0; number !== examined; ) {
+    number = examined;
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    if (number !== examined) continue;
+    const check = await draft.read("/check");
+    if (check && number === examined) showFindings(check);
+    const offered = number === examined && (await draft.read("/names"));
+    if (offered && number === examined) names = offered.names;
+  }
+  isExamining = false;
 }
 
 function showFindings({ problems, findings, warnings }) {
