@@ -15,7 +15,8 @@ LONGEST_VERDICT: Final = 100
 """In characters; a longer text of a recipe is cut off."""
 
 _DECIDED: Final = frozenset({Outcome.COMPLETED, Outcome.FAILED})
-_SKIPPED: Final = "skipped by "
+SKIPPED: Final = "skipped by "
+"""Before the person and the reason, where a person skipped an action."""
 
 
 def verdict_of(net: Net, run: Run, at: int) -> str:
@@ -33,11 +34,11 @@ def verdict_of(net: Net, run: Run, at: int) -> str:
 
 def skipped_by(association: Association) -> str:
     """Return who skipped an action, with the reason; empty where no person did."""
-    return association.resolved_by.removeprefix(_SKIPPED) if _is_skipped(association) else ""
+    return association.resolved_by.removeprefix(SKIPPED) if _is_skipped(association) else ""
 
 
 def _is_skipped(association: Association) -> bool:
-    return association.resolved_by.startswith(_SKIPPED)
+    return association.resolved_by.startswith(SKIPPED)
 
 
 def _from_expression(net: Net, run: Run, at: int) -> str:

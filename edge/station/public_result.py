@@ -23,6 +23,7 @@ from edge.ports.result_trace import (
     stored_in,
 )
 from edge.sfc.run import Association, PastAttempt, Sending
+from edge.sfc.verdict import SKIPPED
 from edge.station.stored_job import StoredJob
 
 _MOST_VALUES: Final = 40
@@ -60,6 +61,7 @@ class PublicResult(Struct, frozen=True, kw_only=True):
 
     `sending` is `sent`, `never sent` or `may have been sent`; `result` is as the equipment reported it. `values` are
     its first values, `parts` the joinings of a batch, or the spindles of a tool; `values` are then those of the whole.
+    `by` is the person who answered a prompt, skipped the action, or decided about an unknown outcome.
     """
 
     action: str
@@ -76,6 +78,7 @@ class PublicResult(Struct, frozen=True, kw_only=True):
     parts: tuple[ResultPart, ...]
     traces: tuple[PublicTrace, ...]
     files: tuple[PublicFile, ...]
+    by: str = ""
 
 
 def public_results(
@@ -130,6 +133,7 @@ def _public(attempt: Association | PastAttempt, largest: int | None, language: s
             for reference in stored
             if isinstance(reference, FileReference)
         ),
+        by=attempt.resolved_by.removeprefix(SKIPPED),
     )
 
 

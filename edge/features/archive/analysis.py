@@ -18,9 +18,13 @@ _MOST_STEPS: Final = 40
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
-    """A reason why jobs are not OK, and how many of them have it; `share` is that of all that have one, up to here."""
+    """A reason why jobs are not OK, and how many of them have it; `share` is that of all that have one, up to here.
+
+    A search for `violation`, the reason in English, finds them.
+    """
 
     reason: str
+    violation: str
     jobs: int
     share: float
 
@@ -70,12 +74,15 @@ def analysis_of(jobs: Sequence[ArchivedJob]) -> Analysis:
     )
 
 
-def _reasons(jobs: Iterable[ArchivedJob]) -> Iterable[ReasonCount]:
+def _reasons(jobs: Sequence[ArchivedJob]) -> Iterable[ReasonCount]:
+    violations = {
+        reason: violation for job in jobs for reason, violation in zip(job.reasons, job.violations, strict=True)
+    }
     counts = Counter(reason for job in jobs for reason in job.reasons)
     total, passed = counts.total(), 0
     for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
         passed += count
-        yield ReasonCount(reason=reason, jobs=count, share=round(passed / total, 4))
+        yield ReasonCount(reason=reason, violation=violations[reason], jobs=count, share=round(passed / total, 4))
 
 
 def _steps(jobs: Iterable[ArchivedJob]) -> tuple[StepQuantiles, ...]:

@@ -1,7 +1,7 @@
 """The archive on the station page and in the HTTP API: search, one result, two side by side, analysis, export."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -44,14 +44,16 @@ from edge.features.archive.search import (
 from edge.foundation.errors import Refused
 from edge.foundation.text import ENGLISH, Text, labels
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.instant import rfc3339
+from edge.model.instant import Instant, rfc3339
 from edge.model.json_value import plain_value
 from edge.model.user import Role
 from edge.ports.result_trace import TraceReference, stored_in
 from edge.sfc.replay import timeline
+from edge.sfc.verdict import OK
 from edge.station.public_history import PublicHistory, public_history
 from edge.station.public_result import PublicResult, attempts_of, public_results
 from edge.station.stored_job import NotRecorded
+from edge.store.dedupe import load_removal
 
 if TYPE_CHECKING:
     from edge.features.archive.service import Archive
@@ -139,13 +141,16 @@ async def _find(services: PageServices, call: ApiCall) -> ArchivePage:
 
 
 async def _analysis(services: PageServices, call: ApiCall) -> Analysis:
-    search = search_of(call.query)
-    return await _reading(services, lambda file: analyse(file, search, call.caller.language))
+    return await _analysed(services, search_of(call.query), call.caller.language)
 
 
 async def _pareto(services: PageServices, call: ApiCall) -> Svg:
     texts = labels(call.caller.language)
     return Svg(pareto_svg(texts["why_not_ok"], (await _analysis(services, call)).reasons, texts["all_ok"]))
+
+
+async def _analysed(services: PageServices, search: Search, language: str) -> Analysis:
+    return await _reading(services, lambda file: analyse(file, search, language))
 
 
 async def _steps(services: PageServices, call: ApiCall) -> Svg:
@@ -168,11 +173,8 @@ async def _detail(services: PageServices, id_: str, language: str = ENGLISH) -> 
 
 
 async def _result(services: PageServices, call: ApiCall) -> ArchivedResult:
-    return await _result_of(services, call.path["result"], call.caller.language)
-
-
-async def _result_of(services: PageServices, id_: str, language: str) -> ArchivedResult:
-    return result_of(await _detail(services, id_, language), language)
+    language = call.caller.language
+    return result_of(await _detail(services, call.path["result"], language), language)
 
 
 def result_of(detail: ArchivedDetail, language: str) -> ArchivedResult:
@@ -228,14 +230,12 @@ async def _curve(services: PageServices, call: ApiCall) -> Svg:
 async def _results_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     if "archive" not in services.ports:
         return "results.html", {"page": None, "subjects": []}
-    text = query.get("days", "")
-    days = int(text) if text in {str(period) for period in PERIODS} else PERIODS[2]
-    search = replace(search_of(query), since=services.clock() - days * _DAY_MS)
+    days, search = _period(services, query)
     page = await _reading(services, lambda file: find_jobs(file, search, _PAGE_SIZE, caller.language))
     given = {key: query.get(key, "") for key in _QUERY if key not in {"since", "until"}}
     return "results.html", {
         "page": page,
-        "rows": [(job, _title(job)) for job in page.jobs],
+        "rows": [(job, _title(job), _partner(job, page.jobs)) for job in page.jobs],
         "given": given,
         "days": days,
         "periods": PERIODS,
@@ -245,16 +245,72 @@ async def _results_page(services: PageServices, caller: WebCaller, query: Mappin
     }
 
 
+def _period(services: PageServices, query: Mapping[str, str]) -> tuple[int, Search]:
+    """Return the days that a page looks back, and what it searches for."""
+    text = query.get("days", "")
+    days = int(text) if text in {str(period) for period in PERIODS} else PERIODS[2]
+    return days, replace(search_of(query), since=services.clock() - days * _DAY_MS)
+
+
+async def _why_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    days, search = _period(services, query)
+    given = {key: query.get(key, "") for key in _QUERY if key not in {"since", "until"}}
+    return "results-why.html", {
+        "analysis": await _analysed(services, search, caller.language),
+        "given": given,
+        "days": days,
+        "periods": PERIODS,
+        "subjects": [],
+    }
+
+
+def _partner(job: ArchivedJob, jobs: Sequence[ArchivedJob]) -> ArchivedJob | None:
+    """Return the job to compare with: another one of the same Work Master, one that is OK if there is one."""
+    others = [other for other in jobs if other.work_master == job.work_master and other.id != job.id]
+    return next((other for other in others if other.verdict == OK), next(iter(others), None))
+
+
 def _title(job: ArchivedJob) -> str:
     """Return the VIN of a job, else its JobOrderID."""
     return next((text for name, text in job.parameters.items() if name.casefold() == "vin"), job.job_order_id)
 
 
 async def _result_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
-    results = [await _result_of(services, query.get("id", ""), caller.language)]
-    if other := query.get("with", ""):
-        results.append(await _result_of(services, other, caller.language))
-    return "result.html", {"results": results, "steps": _compared(results), "subjects": []}
+    ids = [query.get("id", ""), *filter(None, [query.get("with", "")])]
+    details = [await _detail(services, id_, caller.language) for id_ in ids]
+    results = [result_of(detail, caller.language) for detail in details]
+    difference = _difference(details)
+    return "result.html", {
+        "results": results,
+        "difference": difference,
+        "recipes": " / ".join(map(_recipe_of, results)),
+        "steps": () if difference == _OTHER_RECIPE else _compared(results),
+        "removals": [await _removal(services, result.job) for result in results],
+        "subjects": [],
+    }
+
+
+_OTHER_RECIPE: Final = "compare_other_recipe"
+_OTHER_REVISION: Final = "compare_other_revision"
+
+
+def _difference(details: Sequence[ArchivedDetail]) -> str:
+    """Return the label that says why results are not comparable; empty for those of one recipe."""
+    if len({detail.line.work_master for detail in details}) > 1:
+        return _OTHER_RECIPE
+    recipes = [detail.stored.net.recipe for detail in details if detail.stored.net is not None]
+    return _OTHER_REVISION if any(recipe != recipes[0] for recipe in recipes) else ""
+
+
+def _recipe_of(result: ArchivedResult) -> str:
+    parts = (result.job.work_master, str(result.recipe_revision or ""), f"({result.recipe_hash or '–'})")
+    return " ".join(filter(None, parts))
+
+
+async def _removal(services: PageServices, job: ArchivedJob) -> Instant | None:
+    """Return when a job was removed from the list of jobs; None while it is there, and long after its removal."""
+    removed_at = await load_removal(services.store, job.job_order_id)
+    return None if removed_at is None else rfc3339(removed_at)
 
 
 def _compared(results: list[ArchivedResult]) -> list[tuple[str, list[int | None]]]:
@@ -330,8 +386,8 @@ PAGE: Final = PagePart(
             _curve,
         ),
     ),
-    pages={"/results": _results_page, "/result": _result_page},
+    pages={"/results": _results_page, "/results-why": _why_page, "/result": _result_page},
     links={"/results": "results"},
-    manual={"/results": "how-to/results#on-the-station-page", "/result": "how-to/results#on-the-station-page"},
+    manual=dict.fromkeys(("/results", "/results-why", "/result"), "how-to/results#on-the-station-page"),
     templates=Path(__file__).parent / "templates",
 )

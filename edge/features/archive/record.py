@@ -5,11 +5,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from edge.features.archive.choices import Choice, deciding_choices, skipped_actions
 from edge.foundation.text import Text, as_text
 from edge.model.isa95 import JobOrder, JobResponse
 from edge.model.json_value import plain_value
 from edge.ports.result_trace import MOST_LEVELS
 from edge.sfc.run import ActionState, Association, Outcome, Run
+from edge.sfc.verdict import OK
 from edge.station.public_job import NO_EQUIPMENT, work_masters
 from edge.station.public_result import attempts_of
 from edge.station.stored_job import StoredJob, of_documents
@@ -58,7 +60,9 @@ class Facts(Struct, frozen=True, array_like=True):
     error: Text | None = None
     """Why it ended, and who ended it, where no action was not OK."""
     texts: tuple[Text, ...] = ()
-    """The reasons as texts, for readers of each language; earlier versions did not store them."""
+    """The reasons that are not choices as texts, for readers of each language; earlier versions did not store them."""
+    choices: tuple[Choice, ...] = ()
+    """What people decided with which it is not OK: the first of the reasons."""
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
@@ -93,7 +97,8 @@ def record_of(documents: JobDocuments, equipment: Mapping[str, str] = NO_EQUIPME
     stored = of_documents(documents)
     job, run = stored.job, stored.run
     texts = tuple(dict.fromkeys(_reasons(stored)))[:_MOST_REASONS]
-    reasons = tuple(map(str, texts))
+    choices = _choices(stored, has_reasons=bool(texts))[:_MOST_REASONS]
+    reasons = (*(choice.text() for choice in choices), *map(str, texts))
     without_run = Outcome.FAILED if job.has_failed else Outcome.ABORTED
     outcome = (run.outcome if run is not None and run.ended else without_run).value
     error = as_text(job.error) if job.error and not reasons else None
@@ -108,8 +113,8 @@ def record_of(documents: JobDocuments, equipment: Mapping[str, str] = NO_EQUIPME
         ended_at=job.ended_at or job.stored_at,
         outcome=outcome,
         verdict=job.verdict,
-        remark=(reasons[0] if reasons else str(error or ""))[:_LONGEST_REMARK],
-        facts=Facts(_parameters(job.order), _step_times(stored), reasons, error, texts),
+        remark=(choices[0].remark() if choices else reasons[0] if reasons else str(error or ""))[:_LONGEST_REMARK],
+        facts=Facts(_parameters(job.order), _step_times(stored), reasons, error, texts, choices),
         terms=_terms(stored, outcome, reasons, equipment),
         recipe=recipe,
         documents=JobDocuments(
@@ -154,6 +159,15 @@ def _reasons(stored: StoredJob) -> Iterator[Text]:
         if association.state in _FAILED and not violations:
             violations = [association.state.text]
         yield from (Text.of("{action}: {fault}", action=association.action, fault=fault) for fault in violations)
+
+
+def _choices(stored: StoredJob, *, has_reasons: bool) -> tuple[Choice, ...]:
+    """Return what people decided with which a job is not OK; a choice counts where nothing else is wrong."""
+    run, net = stored.run, stored.net
+    if run is None or net is None or stored.job.verdict in ("", OK):
+        return ()
+    skipped = skipped_actions(run)
+    return skipped if skipped or has_reasons else deciding_choices(net, run)
 
 
 def _in_order(stored: StoredJob) -> list[Association]:

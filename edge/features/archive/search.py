@@ -41,11 +41,23 @@ class Search(Struct, frozen=True, kw_only=True):
     after: str = ""
 
 
+class PersonDecision(Struct, frozen=True, kw_only=True):
+    """What a person decided with which a job is not OK, in the language of the caller.
+
+    `reason` is one of the reasons of the job; `by` of a skipped action has what the person stated, too.
+    """
+
+    reason: str
+    by: str
+
+
 class ArchivedJob(Struct, frozen=True, kw_only=True):
     """A job of the archive in a list: `id` is that of its response, `took_ms` counts from its start to its end.
 
     `outcome` is `completed`, `failed`, `stopped` or `aborted`; `verdict` is that of its recipe, empty without one;
-    `remark` says why it is not OK. `step_ms` is how long each step was active last.
+    `remark` says why it is not OK. `step_ms` is how long each step was active last. `reasons` are in the language of
+    the caller; by `violations`, the same in English, a search finds the job. `decided` are those of them that people
+    decided.
     """
 
     id: str
@@ -61,6 +73,8 @@ class ArchivedJob(Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, str] = field(default_factory=dict)
     step_ms: Mapping[str, int] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    decided: tuple[PersonDecision, ...] = ()
 
 
 class ArchivePage(Struct, frozen=True, kw_only=True):
@@ -170,8 +184,11 @@ def instant(text: str, default: int) -> int:
 def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
     _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, text = row
     facts = msgspec.json.decode(text, type=Facts)
-    reasons = tuple(reason.in_language(language) for reason in facts.texts) or facts.reasons
-    remark = reasons[0] if reasons else remark
+    reasons = _reasons(facts, language)
+    if facts.choices:
+        remark = facts.choices[0].remark(language)
+    elif reasons:
+        remark = reasons[0]
     return ArchivedJob(
         id=id_,
         job_order_id=job_id,
@@ -186,7 +203,15 @@ def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
         parameters=facts.parameters,
         step_ms=facts.steps,
         reasons=reasons,
+        violations=facts.reasons,
+        decided=tuple(PersonDecision(reason=choice.text(language), by=choice.by) for choice in facts.choices),
     )
+
+
+def _reasons(facts: Facts, language: str) -> tuple[str, ...]:
+    chosen = [choice.text(language) for choice in facts.choices]
+    others = [reason.in_language(language) for reason in facts.texts] or facts.reasons[len(chosen) :]
+    return (*chosen, *others)
 
 
 def load_archived(file: Path, id_: str, language: str = ENGLISH) -> ArchivedDetail:

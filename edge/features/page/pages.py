@@ -421,6 +421,7 @@ class Pages:
             panel_idle=self._services.panels.idle_s,
             caller=caller,
             roles=[role.name.lower() for role in Role if caller and role <= caller.role],
+            keeps_results="archive" in self._services.ports,
             may_control=caller is not None and caller.role >= Role.OPERATOR,
             status=self._services.status(languages) if caller else None,
             attention=await read_attention(self._services) if caller else None,

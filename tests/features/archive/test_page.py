@@ -19,11 +19,11 @@ from edge.features.traces.files import TraceFiles, TraceLimits
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, JobState
 from edge.ports.result_trace import stored_in
-from edge.sfc.signal import Phase
+from edge.sfc.signal import PersonAnswer, Phase
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.features.archive.archived import end_jobs, open_writer
 from tests.features.page.serving import Browser, services_of, serving, write_people
-from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order
+from tests.station.plant import TIGHTEN, FakeEquipment, Plant, action, linear, order, until_true
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +121,73 @@ async def test_pages_show_search_one_result_and_two(eve: Browser) -> None:
     two = (await eve.get(f"/result?id={job['id']}&with={other['id']}")).text
     assert "Compare" in two
     assert (await eve.get("/result?id=J9")).status == 404
+
+
+async def test_choice_of_a_person_is_the_reason_and_leads_to_its_jobs(
+    plant: Plant, tool: FakeEquipment, services: WebServices, archive_file: ArchiveFile
+) -> None:
+    tool.replies = lambda _: None
+    parameters = {"choices": [{"value": "flush"}, {"value": "proud", "title": {"en": "Proud", "de": "Steht vor"}}]}
+    asks = action("look", "one", interaction="push_command", parameters=parameters)
+    await plant.teach("ring", {**linear(asks), "verdict": 'choice == "flush"'})
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "ring"))
+        await until_true(tool.received)
+        answer = PersonAnswer(tool.commands[0].command_id, {"choice": "proud"}, "anna")
+        await plant.runs.signal("J1", answer)
+        await plant.until_state("J1", JobState.ENDED)
+    await (await open_writer(plant, archive_file)).flush()
+    async with serving(services) as browser:
+        eve = await browser.logged_in("eve")
+        (job,) = (await eve.get("/api/v1/results?verdict=not_ok")).json["jobs"]
+        assert job["decided"] == [{"reason": "look: Proud", "by": "anna"}]
+        assert job["remark"] == "look: Proud (anna)"
+        page = (await eve.get(f"/result?id={job['id']}", accept_language="de")).text
+        assert "<strong>look: Steht vor</strong> von anna" in page
+        why = (await eve.get("/results-why", accept_language="de")).text
+        assert "look: Steht vor" in why
+        (address,) = re.findall(r'href="(/results\?days=30&amp;violation=[^"]+)"', why)
+        assert "J1" in (await eve.get(address.replace("&amp;", "&"))).text
+        assert "All are OK." not in why
+
+
+async def test_results_of_other_recipes_are_not_compared_silently(
+    plant: Plant, eve: Browser, archive_file: ArchiveFile
+) -> None:
+    await plant.teach("other", linear(action("a", "one")))
+    await end_jobs(plant, ["K1"], "other")
+    await plant.teach("linear", linear(action("a", "one"), action("b", "two", TIGHTEN, timeout_seconds=9)))
+    await end_jobs(plant, ["J4"])
+    await (await open_writer(plant, archive_file)).flush()
+    other = (await eve.get("/result?id=J1&with=K1")).text
+    assert "different recipes: linear (" in other
+    assert "Time per step" not in other
+    revision = (await eve.get("/result?id=J1&with=J4")).text
+    assert "different revisions of the recipe" in revision
+    assert "Time per step" in revision
+    same = (await eve.get("/result?id=J1&with=J2")).text
+    assert "different" not in same
+    # The list offers another result of the same recipe only.
+    page = (await eve.get("/results")).text
+    offered = dict(re.findall(r'aria-label="(\w+): Compare with (\w+)"', page))
+    assert (offered.get("K1"), offered["J1"][0]) == (None, "J")
+
+
+async def test_result_says_that_its_job_was_removed(plant: Plant, eve: Browser) -> None:
+    assert "although the job was removed" not in (await eve.get("/result?id=J1")).text
+    await plant.ask(Cause.CLEAR, "J1")
+    assert "although the job was removed" in (await eve.get("/result?id=J1")).text
+
+
+@pytest.mark.parametrize(("with_archive", "said"), [(True, "stays on the page Results"), (False, "the result is lost")])
+async def test_removal_says_what_becomes_of_the_result(
+    plant: Plant, users: Users, archive_file: ArchiveFile, said: str, *, with_archive: bool
+) -> None:
+    ports = {"archive": Archive(archive_file.file, ())} if with_archive else {}
+    await end_jobs(plant, ["J1"])
+    async with serving(services_of(plant, users, ports=ports)) as browser:
+        alice = await browser.logged_in("alice")
+        assert said in (await alice.get("/job?id=J1")).text
 
 
 async def test_failed_job_has_one_word_and_every_filter_finds_it(

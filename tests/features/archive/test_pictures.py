@@ -14,8 +14,13 @@ def texts_of(document: str) -> list[str]:
 
 def test_pareto_shows_each_reason_with_its_share() -> None:
     reasons = [
-        ReasonCount(reason="<b> & angle high, which is a very long reason", jobs=3, share=0.75),
-        ReasonCount(reason="camera", jobs=1, share=1.0),
+        ReasonCount(
+            reason="<b> & angle high, which is a very long reason",
+            violation="<b> & angle high, which is a very long reason",
+            jobs=3,
+            share=0.75,
+        ),
+        ReasonCount(reason="camera", violation="camera", jobs=1, share=1.0),
     ]
     assert texts_of(pareto_svg("Why", reasons, "none")) == [
         "<b> & angle high, which is a very long …",

@@ -1,0 +1,98 @@
+"""What people decided with which a job is not OK: the choices that made its verdict, and skipped actions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from edge.foundation.text import ENGLISH, labels
+from edge.model.localized_text import AuthorText, choose_text, read_author_text
+from edge.sfc.net import Net
+from edge.sfc.run import Association, Run
+from edge.sfc.verdict import OK, skipped_by, verdict_of
+
+_CHOICE: Final = "choice"
+_CHOICES: Final = "choices"
+_VALUE: Final = "value"
+_TITLE: Final = "title"
+
+
+class Choice(Struct, frozen=True, array_like=True):
+    """What a person chose at an action, and who that was; the title is as its recipe has it, by language.
+
+    A title that is empty says that the action was skipped; `by` then has the reason, too.
+    """
+
+    action: str
+    title: AuthorText | Literal[""]
+    by: str
+
+    def text(self, language: str = ENGLISH) -> str:
+        """Return the choice as a reason of a job, without the person: the same choices are counted together."""
+        title = choose_text(self.title, (language,)) if self.title else labels(language)["action.skipped"]
+        return f"{self.action}: {title}"
+
+    def remark(self, language: str = ENGLISH) -> str:
+        """Return the choice with the person."""
+        return f"{self.text(language)} ({self.by})"
+
+
+def deciding_choices(net: Net, run: Run) -> tuple[Choice, ...]:
+    """Return the choices with which a job is not OK, in the order of the recipe.
+
+    With another choice of the same prompt the verdict would be OK. Where that holds for none, as in a verdict that asks
+    for the way that a run took, it is the last one.
+    """
+    choices = list(_choices(net, run))
+    decisive = [choice for choice, association in choices if _would_be_ok(net, run, association)]
+    last = max(choices, key=lambda found: found[1].ended_at or 0, default=None)
+    return tuple(decisive or ([last[0]] if last else ()))
+
+
+def skipped_actions(run: Run) -> tuple[Choice, ...]:
+    """Return the actions that a person skipped, with the person and the reason."""
+    latest = run.associations.values()
+    return tuple(Choice(association.action, "", who) for association in latest if (who := skipped_by(association)))
+
+
+def _choices(net: Net, run: Run) -> Iterator[tuple[Choice, Association]]:
+    for key in sorted(run.associations, key=lambda key: net.actions[key.latest].index):
+        association = run.associations[key]
+        chosen = _chosen(association)
+        offered = _offered(net.actions[key.latest].parameters)
+        if chosen and association.resolved_by and chosen in offered:
+            yield Choice(association.action, offered[chosen], association.resolved_by), association
+
+
+def _chosen(association: Association) -> str:
+    result = association.result
+    chosen = result.get(_CHOICE) if isinstance(result, Mapping) else None
+    return chosen if isinstance(chosen, str) else ""
+
+
+def _offered(parameters: Mapping[str, Any]) -> dict[str, AuthorText]:
+    """Return the titles of the choices of a prompt by their values; a choice without a title has its value."""
+    found: dict[str, AuthorText] = {}
+    choices = parameters.get(_CHOICES)
+    for item in choices if isinstance(choices, list | tuple) else ():
+        value = item.get(_VALUE) if isinstance(item, Mapping) else None
+        if isinstance(value, str):
+            try:
+                found[value] = read_author_text(item.get(_TITLE, value))
+            except ValueError:
+                found[value] = value
+    return found
+
+
+def _would_be_ok(net: Net, run: Run, association: Association) -> bool:
+    """Return whether another choice of a prompt would have made the verdict OK."""
+    (key,) = (key for key, other in run.associations.items() if other is association)
+    chosen = _chosen(association)
+    for other in _offered(net.actions[key.latest].parameters).keys() - {chosen}:
+        changed = replace(association, result={**association.result, _CHOICE: other})
+        variables = run.variables | ({_CHOICE: other} if run.variables.get(_CHOICE) == chosen else {})
+        instead = replace(run, associations={**run.associations, key: changed}, variables=variables)
+        if verdict_of(net, instead, run.ended_at or 0) == OK:
+            return True
+    return False
