@@ -6,15 +6,13 @@ The data are those of the API, readable without JavaScript.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
 import jinja2
-import msgspec
-from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -25,7 +23,6 @@ from edge.access.web_audit import WebCaller
 from edge.app.feature_ports import RecipeFindings
 from edge.app.features import page_parts
 from edge.app.page_part import AdminLink, PageData, Render, Signature
-from edge.drawing.marks import duration
 from edge.features.page import (
     gateway_operations,
     job_views,
@@ -34,23 +31,22 @@ from edge.features.page import (
 from edge.features.page.api import PICTURE_HEADERS, log_in, log_in_at_panel, set_cookie
 from edge.features.page.attention import by_need, read_asks, read_attention
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
+from edge.features.page.filters import FILTERS
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.help_pages import help_page, manual_file, manual_page
 from edge.features.page.manual import ADDRESS
 from edge.features.page.models import Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
-from edge.features.page.problems import Denied, problem_of, without_command
+from edge.features.page.problems import Denied, problem_of
 from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
-from edge.foundation.instant import local
 from edge.foundation.text import Text, labels, language_for, stated_in
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.instant import Instant, parse_instant, rfc3339
+from edge.model.instant import rfc3339
 from edge.model.recipe_name import NO_RECIPE_NAME
 from edge.model.user import Role
-from edge.ports.alarm import PublicAlarm
 from edge.station.public_history import PublicHistory
 from edge.station.public_job import HAS_ENDED
 from edge.station.stored_job import StartWait, load
@@ -64,8 +60,6 @@ _MOST_OPERATIONS: Final = 10
 _MOST_ROWS: Final = 50
 _MOST_RESULTS: Final = 50
 _MOST_DECISIONS: Final = 100
-_LONGEST_JSON: Final = 500
-_MINUTES_FROM_S: Final = 100
 
 
 async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
@@ -451,18 +445,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "part": _part,
-        "clock": _clock,
-        "day": _day,
-        "span": _span,
-        "whole": _whole,
-        "json": _json,
-        "manual": _manual_address,
-        "shown": _shown,
-        "counted": _counted,
-        "alarm_text": _alarm_text,
-    }
+    environment.filters |= {**FILTERS, "manual": _manual_address}
     environment.globals |= {
         "version": __version__,
         "static": {folder.parent.name: _address(folder) for folder in _static_folders()},
@@ -524,70 +507,8 @@ def _address(folder: Path) -> str:
     return f"/static/{folder.parent.name}-{sha256(content).hexdigest()[:12]}"
 
 
-def _part(text: str) -> str:
-    return quote(text, safe="")
-
-
 def _manual_address(path: str) -> str:
     """Return the address in the manual of what is about a page; the contents for a page that it does not name."""
     name, _, heading = MANUAL.get(path, "").partition("#")
     address = f"{ADDRESS}docs/{name}.html" if name else ADDRESS.rstrip("/")
     return f"{address}#{heading}" if heading else address
-
-
-def _shown(value: object, t: Callable[[str], str]) -> str:
-    """Return a value for a person: a truth value as a word, figures with five digits."""
-    match value:
-        case bool():
-            return t("yes" if value else "no")
-        case float():
-            return f"{value:.5g}"
-        case Mapping():
-            return ", ".join(f"{name} {_shown(item, t)}" for name, item in value.items())
-        case _:
-            return str(value)
-
-
-def _counted(number: int, key: str, t: Callable[[str], str]) -> str:
-    """Return a number with its noun: one job, two jobs."""
-    return f"{number} {t(f'one.{key}' if number == 1 else f'many.{key}')}"
-
-
-def _alarm_text(alarm: PublicAlarm) -> str:
-    """Return what an alarm says at a page; a rule of the gateway names a command for those at a terminal."""
-    text = alarm.message or alarm.rule
-    return without_command(text) if alarm.rule.startswith("gateway.") else text
-
-
-def _span(seconds: float) -> str:
-    return duration(round(seconds * 1000))
-
-
-def _json(value: object) -> str:
-    """Return data as JSON, shortened."""
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _LONGEST_JSON else f"{text[:_LONGEST_JSON]}…"
-
-
-def _clock(at: Instant | None) -> Markup:
-    """Return the time of day of an instant in the zone of the host; the script shows it in that of the browser."""
-    # A tenth of the page would be strftime, which looks at the time zone of the host each time.
-    return _time(at, "clock", local(parse_instant(at)).time().isoformat("seconds")) if at else Markup("")
-
-
-def _day(at: Instant | None) -> Markup:
-    """Return day and time of an instant, as `_clock` does."""
-    if not at:
-        return Markup("")
-    day = local(parse_instant(at))
-    return _time(at, "day", f"{day.replace(tzinfo=None).isoformat(' ', 'seconds')} {day.tzname()}")
-
-
-def _time(at: Instant, form: str, text: str) -> Markup:
-    return Markup('<time datetime="{}" data-at="{}">{}</time>').format(at, form, text)
-
-
-def _whole(seconds: float) -> str:
-    """Return a duration in whole seconds, as the script counts them on."""
-    whole = int(seconds)
-    return f"{whole} s" if whole < _MINUTES_FROM_S else f"{whole // 60} min {whole % 60:02} s"

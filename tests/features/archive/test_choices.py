@@ -45,7 +45,7 @@ def test_last_choice_is_named_where_the_verdict_asks_for_the_way() -> None:
     assert [choice.action for choice in deciding_choices(driven.net, driven.run)] == ["second"]
 
 
-def test_tool_that_reports_a_choice_is_no_person() -> None:
+def test_choice_that_a_tool_reports_is_not_one_of_a_person() -> None:
     driven = Driven(net_of({**chain("A B", _ask("first", "A")), "verdict": 'choice == "flush"'}))
     driven.answer("first", 100, {"choice": "proud"})
     assert deciding_choices(driven.net, driven.run) == ()

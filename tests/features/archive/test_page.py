@@ -173,21 +173,21 @@ async def test_results_of_other_recipes_are_not_compared_silently(
     assert (offered.get("K1"), offered["J1"][0]) == (None, "J")
 
 
-async def test_result_says_that_its_job_was_removed(plant: Plant, eve: Browser) -> None:
+async def test_result_of_a_removed_job_stays_and_is_marked(plant: Plant, eve: Browser) -> None:
     assert "although the job was removed" not in (await eve.get("/result?id=J1")).text
     await plant.ask(Cause.CLEAR, "J1")
     assert "although the job was removed" in (await eve.get("/result?id=J1")).text
 
 
-@pytest.mark.parametrize(("with_archive", "said"), [(True, "stays on the page Results"), (False, "the result is lost")])
-async def test_removal_says_what_becomes_of_the_result(
-    plant: Plant, users: Users, archive_file: ArchiveFile, said: str, *, with_archive: bool
+@pytest.mark.parametrize(("with_archive", "text"), [(True, "stays on the page Results"), (False, "the result is lost")])
+async def test_removal_states_whether_the_result_stays(
+    plant: Plant, users: Users, archive_file: ArchiveFile, text: str, *, with_archive: bool
 ) -> None:
     ports = {"archive": Archive(archive_file.file, ())} if with_archive else {}
     await end_jobs(plant, ["J1"])
     async with serving(services_of(plant, users, ports=ports)) as browser:
         alice = await browser.logged_in("alice")
-        assert said in (await alice.get("/job?id=J1")).text
+        assert text in (await alice.get("/job?id=J1")).text
 
 
 async def test_failed_job_has_one_word_and_every_filter_finds_it(

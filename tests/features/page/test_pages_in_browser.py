@@ -172,6 +172,21 @@ async def test_alarm_is_acknowledged_with_the_keyboard_alone(browser: Browser, s
     assert (await alarms.load(plant.store)).alarms["a1"].by == "alice"
 
 
+async def test_one_alarm_is_acknowledged_with_a_comment(browser: Browser, screen: Chromium, plant: Plant) -> None:
+    stored_alarms = await alarms.load(plant.store)
+    await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.go(f"{browser.origin}/alarms")
+    await screen.run(f"{BUTTON.format('With comment')}.click()")
+    await screen.until("document.querySelector('#ask[open]')")
+    assert await screen.run("document.getElementById('ask-yes').textContent") == "Acknowledge"
+    await screen.run("document.querySelector('#ask input').value = 'fan was off'")
+    await screen.run("document.getElementById('ask-yes').click()")
+    await screen.until("document.querySelector('.alarm q')?.textContent === 'fan was off'")
+    alarm = (await alarms.load(plant.store)).alarms["a1"]
+    assert (alarm.by, alarm.comment) == ("alice", "fan was off")
+
+
 async def test_intervention_needs_a_second_person(browser: Browser, screen: Chromium, plant: Plant) -> None:
     await plant.teach("helped", linear(action("a", "one") | {"interventions": ["skip"]}))
     await plant.order(Cause.STORE_AND_START, order("J2", "helped"))

@@ -50,6 +50,21 @@ async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant)
     assert (await alice.post("/api/v1/alarms/none/acknowledge", {})).json["kind"] == "unknown_alarm"
 
 
+async def test_alarm_has_severity_in_words_and_end_of_shelving(browser: Browser, plant: Plant) -> None:
+    stored_alarms = await alarms.load(plant.store)
+    change = AlarmChange(replace(ALARM, value=12), AlarmChangeKind.RAISED)
+    await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [change]))
+    alice = await browser.logged_in("alice")
+    page = (await alice.get("/alarms")).text
+    assert "high <small>700</small>" in page
+    assert "· Value 12" in page
+    for body, text in (({"minutes": 30}, r'shelved until <time datetime="[^"]+"'), ({}, "shelved until it ends")):
+        await alice.post("/api/v1/alarms/a1/shelve", body)
+        for path in ("/alarms", "/"):
+            assert re.search(text, (await alice.get(path)).text), (path, text)
+        await alice.post("/api/v1/alarms/a1/unshelve", {})
+
+
 async def test_history_of_alarms_is_read_in_pages(browser: Browser, plant: Plant) -> None:
     for number in range(60):
         stored_alarms = await alarms.load(plant.store)

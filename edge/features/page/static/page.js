@@ -211,7 +211,7 @@ function countSoon() {
 }
 
 function keyOf(element) {
-  return element.dataset.post || (element.dataset.send && element.dataset.send + element.dataset.given) || element.dataset.shelve || (element.dataset.resolve && element.dataset.resolve + element.dataset.action + (element.dataset.resolution ?? "")) || element.dataset.given || element.getAttribute("href") || "";
+  return (element.dataset.post && element.dataset.post + (element.dataset.yes ?? "")) || (element.dataset.send && element.dataset.send + element.dataset.given) || element.dataset.shelve || (element.dataset.resolve && element.dataset.resolve + element.dataset.action + (element.dataset.resolution ?? "")) || element.dataset.given || element.getAttribute("href") || "";
 }
 
 // Draws the pictures at once, or later when they were drawn just now; the more pages are open, the less often.
@@ -347,7 +347,7 @@ function confirmed(button) {
   const dialog = document.getElementById("ask");
   dialog.querySelector("#ask-title").textContent = button.dataset.title;
   dialog.querySelector("#ask-text").textContent = button.dataset.ask;
-  dialog.querySelector("#ask-yes").textContent = button.textContent;
+  dialog.querySelector("#ask-yes").textContent = button.dataset.yes ?? button.textContent;
   dialog.querySelector("label").hidden = Boolean(button.dataset.send);
   const label = dialog.querySelector("#ask-label");
   label.textContent = button.dataset.label ?? label.dataset.label;
@@ -383,7 +383,7 @@ async function press(button, isHeld = false) {
   if (all) {
     // Each one is a change of its own, so that one that was acknowledged meanwhile keeps none of the others.
     const given = await confirmed(button);
-    const addresses = [...document.querySelectorAll(`[data-post$="${all}"]`)].map((other) => other.dataset.post);
+    const addresses = new Set([...document.querySelectorAll(`[data-post$="${all}"]`)].map((other) => other.dataset.post));
     for (const address of given ? addresses : []) await send(button, address, { comment: given.comment });
     return;
   }
