@@ -161,7 +161,7 @@ def _equipment(gateway: str, item: EquipmentHealth) -> HealthFinding:
     last = (Text.of("last: {error}", error=item.last_error),) if item.last_error else ()
     unsafe = (problem_of(item.open_safing),) if item.open_safing else ()
     counts = Text.of(
-        "{outstanding} open commands, {failed} failed, {refused} messages refused",
+        "open commands: {outstanding}, failed: {failed}, messages refused: {refused}",
         outstanding=item.outstanding,
         failed=item.failed,
         refused=item.refused,

@@ -18,7 +18,7 @@ _VALUE: Final = "value"
 _TITLE: Final = "title"
 
 
-class Choice(Struct, frozen=True, array_like=True):
+class DecidingChoice(Struct, frozen=True, array_like=True):
     """What a person chose at an action, and who that was; the title is as its recipe has it, by language.
 
     A title that is empty says that the action was skipped; `by` then has the reason, too.
@@ -38,7 +38,7 @@ class Choice(Struct, frozen=True, array_like=True):
         return f"{self.text(language)} ({self.by})"
 
 
-def deciding_choices(net: Net, run: Run) -> tuple[Choice, ...]:
+def deciding_choices(net: Net, run: Run) -> tuple[DecidingChoice, ...]:
     """Return the choices with which a job is not OK, in the order of the recipe.
 
     With another choice of the same prompt the verdict would be OK. Where that holds for none, as in a verdict that asks
@@ -50,19 +50,21 @@ def deciding_choices(net: Net, run: Run) -> tuple[Choice, ...]:
     return tuple(decisive or ([last[0]] if last else ()))
 
 
-def skipped_actions(run: Run) -> tuple[Choice, ...]:
+def skipped_actions(run: Run) -> tuple[DecidingChoice, ...]:
     """Return the actions that a person skipped, with the person and the reason."""
     latest = run.associations.values()
-    return tuple(Choice(association.action, "", who) for association in latest if (who := skipped_by(association)))
+    return tuple(
+        DecidingChoice(association.action, "", who) for association in latest if (who := skipped_by(association))
+    )
 
 
-def _choices(net: Net, run: Run) -> Iterator[tuple[Choice, Association]]:
+def _choices(net: Net, run: Run) -> Iterator[tuple[DecidingChoice, Association]]:
     for key in sorted(run.associations, key=lambda key: net.actions[key.latest].index):
         association = run.associations[key]
         chosen = _chosen(association)
         offered = _offered(net.actions[key.latest].parameters)
         if chosen and association.resolved_by and chosen in offered:
-            yield Choice(association.action, offered[chosen], association.resolved_by), association
+            yield DecidingChoice(association.action, offered[chosen], association.resolved_by), association
 
 
 def _chosen(association: Association) -> str:

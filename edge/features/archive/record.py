@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from edge.features.archive.choices import Choice, deciding_choices, skipped_actions
+from edge.features.archive.choices import DecidingChoice, deciding_choices, skipped_actions
 from edge.foundation.text import Text, as_text
 from edge.model.isa95 import JobOrder, JobResponse
 from edge.model.json_value import plain_value
@@ -61,7 +61,7 @@ class Facts(Struct, frozen=True, array_like=True):
     """Why it ended, and who ended it, where no action was not OK."""
     texts: tuple[Text, ...] = ()
     """The reasons that are not choices as texts, for readers of each language; earlier versions did not store them."""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[DecidingChoice, ...] = ()
     """What people decided with which it is not OK: the first of the reasons."""
 
 
@@ -161,7 +161,7 @@ def _reasons(stored: StoredJob) -> Iterator[Text]:
         yield from (Text.of("{action}: {fault}", action=association.action, fault=fault) for fault in violations)
 
 
-def _choices(stored: StoredJob, *, has_reasons: bool) -> tuple[Choice, ...]:
+def _choices(stored: StoredJob, *, has_reasons: bool) -> tuple[DecidingChoice, ...]:
     """Return what people decided with which a job is not OK; a choice counts where nothing else is wrong."""
     run, net = stored.run, stored.net
     if run is None or net is None or stored.job.verdict in ("", OK):

@@ -90,7 +90,11 @@ def _people(settings: Settings) -> HealthFinding:
         return warning(USERS, found, "Set it: sudo edge users totp NAME")
     return ok(
         USERS,
-        Text.of("{count} can log in, {engineers} of them as engineer", count=len(users), engineers=len(engineers)),
+        Text.of(
+            "people who can log in: {count}, engineers among them: {engineers}",
+            count=len(users),
+            engineers=len(engineers),
+        ),
     )
 
 

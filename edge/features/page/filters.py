@@ -44,7 +44,11 @@ def _counted(number: int, key: str, t: Callable[[str], str]) -> str:
 def _alarm_text(alarm: PublicAlarm) -> str:
     """Return what an alarm says at a page; a rule of the gateway names a command for those at a terminal."""
     text = alarm.message or alarm.rule
-    return without_command(text) if alarm.rule.startswith("gateway.") else text
+    return _sentence(without_command(text)) if alarm.rule.startswith("gateway.") else text
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _severity(severity: int, t: Callable[[str], str]) -> str:

@@ -151,14 +151,14 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
             )
         findings = await examined(settings)
     reported = [(findings[name].level, findings[name].found) for name in findings if name.startswith("equipment")]
-    none = "0 open commands, 0 failed"
+    none = "open commands: 0, failed: 0"
     assert reported == [
         (
             Level.FAILING,
-            f"not connected: declined: {REASON}; 0 open commands, 1 failed, 0 messages refused; last: jammed",
+            f"not connected: declined: {REASON}; open commands: 0, failed: 1, messages refused: 0; last: jammed",
         ),
         (Level.FAILING, f"not connected; {none}, 0 messages refused"),
-        (Level.OK, "connected; 2 open commands, 0 failed, 0 messages refused"),
+        (Level.OK, "connected; open commands: 2, failed: 0, messages refused: 0"),
         (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),
         (Level.OK, f"presence unknown; {none}, 0 messages refused"),
         (

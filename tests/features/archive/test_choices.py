@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edge.features.archive.choices import Choice, deciding_choices, skipped_actions
+from edge.features.archive.choices import DecidingChoice, deciding_choices, skipped_actions
 from edge.model.recipe import Intervention
 from edge.sfc.signal import Intervene, PersonAnswer
 from edge.sfc.verdict import NOT_OK, verdict_of
@@ -30,7 +30,7 @@ def _driven(verdict: str, **answers: str) -> Driven:
 def test_choice_that_made_a_job_not_ok_is_named_with_the_person() -> None:
     driven = _driven('choice == "flush"', first="flush", second="proud")
     (choice,) = deciding_choices(driven.net, driven.run)
-    assert choice == Choice("second", PROUD, "anna")
+    assert choice == DecidingChoice("second", PROUD, "anna")
     assert choice.text() == "second: No, it stands out"
     assert choice.remark("de") == "second: Nein, er steht vor (anna)"
 

@@ -72,7 +72,7 @@ async def test_users_without_an_engineer_are_a_warning(tmp_path: Path) -> None:
     finding = await only(examine_people(_settings(tmp_path / "users", Role.OPERATOR)))
     assert (finding.level, finding.found) == (Level.WARNING, "no engineer can log in")
     finding = await only(examine_people(_settings(tmp_path / "users", Role.OPERATOR, Role.ENGINEER)))
-    assert (finding.level, finding.found) == (Level.OK, "2 can log in, 1 of them as engineer")
+    assert (finding.level, finding.found) == (Level.OK, "people who can log in: 2, engineers among them: 1")
     settings = _settings(tmp_path / "users", Role.OPERATOR, Role.ENGINEER, totp=("engineer",))
     assert (await only(examine_people(settings))).found == "no engineer can log in"
 
