@@ -157,13 +157,13 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
             Level.FAILING,
             f"not connected: declined: {REASON}; open commands: 0, failed: 1, messages refused: 0; last: jammed",
         ),
-        (Level.FAILING, f"not connected; {none}, 0 messages refused"),
+        (Level.FAILING, f"not connected; {none}, messages refused: 0"),
         (Level.OK, "connected; open commands: 2, failed: 0, messages refused: 0"),
-        (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),
-        (Level.OK, f"presence unknown; {none}, 0 messages refused"),
+        (Level.WARNING, f"{none}, messages refused: 3; last: no JSON"),
+        (Level.OK, f"presence unknown; {none}, messages refused: 0"),
         (
             Level.FAILING,
-            f"{UNSAFE}; {none}, 0 messages refused",
+            f"{UNSAFE}; {none}, messages refused: 0",
         ),
     ]
     assert findings["equipment wrench of edge"].advice.startswith("Close the other client")
