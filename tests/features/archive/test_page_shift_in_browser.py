@@ -149,9 +149,10 @@ async def look_at_the_job(screen: Chromium, way: str) -> None:
 async def compare(screen: Chromium, way: str) -> None:
     """The job is compared with another one: charts of both revisions, and the times of their steps."""
     await go_to(screen, way, "/results")
-    await act(screen, way, "tbody button[name=with]")
+    await act(screen, way, "tbody a[href*='with=']")
     await screen.until("location.search.includes('with=') && document.querySelectorAll('section .paper').length > 3")
     assert "Compare" in await screen.run("document.querySelector('h1').innerText")
+    assert "different revisions" in await screen.run("document.querySelector('main [role=alert]').innerText")
     assert await screen.run("document.querySelectorAll('main table:last-of-type th.number').length") == 2
     assert not await screen.run(TOO_WIDE)
 
