@@ -10,6 +10,7 @@ const SIGNS = ["1234567890", "-/:;()@#+", ".,_?!%&"];
 // The signs of conditions, with shift.
 const MORE_SIGNS = ["<>=!*+-", "()[]{}", "._,'\""];
 const SCROLL_MS = 250;
+const CLICK_MS = 700;
 const TYPED = "textarea, input:not([type=checkbox], [type=radio], [type=file], [type=hidden], [type=submit])";
 
 let field = null; // The field that the keys write to.
@@ -19,6 +20,7 @@ let upper = false;
 let signs = false;
 let writing = false;
 let byKeyboard = true;
+let closedAt = -Infinity;
 
 // Tells which keys a field needs; the keyboard of the system stays closed.
 function kindOf(input) {
@@ -49,6 +51,24 @@ function close() {
   keys?.remove();
   keys = null;
 }
+
+// The click that follows belongs to the key: what was under the keys must not take it.
+function hide() {
+  close();
+  closedAt = performance.now();
+}
+
+addEventListener(
+  "click",
+  (event) => {
+    const isOfKey = event.isTrusted && event.detail > 0 && performance.now() - closedAt < CLICK_MS;
+    closedAt = -Infinity;
+    if (!isOfKey) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
 
 function build() {
   const kind = kindOf(field);
@@ -101,7 +121,7 @@ function press(event) {
     case "back": return write(text.slice(0, -1));
     case "clear": return write("");
     case "space": return write(`${text} `);
-    case "hide": return close();
+    case "hide": return hide();
     case "done": return done();
     case "shift":
     case "signs":
@@ -141,7 +161,7 @@ function done() {
     return;
   }
   const { form } = field;
-  close();
+  hide();
   // A button that was named holds for what cannot be undone: it is pressed, not this key.
   const button = form?.querySelector("button:not([type=button])");
   if (!field.closest("dialog") || form.querySelector("[data-keys]")) form?.requestSubmit(button);
