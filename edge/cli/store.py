@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -30,6 +30,7 @@ from edge.store.store_repair import repair_store
 from edge.store.store_state import (
     PrimaryState,
     ReplicaState,
+    SentinelState,
     StoreState,
     byte_count,
     find_problems,
@@ -73,6 +74,7 @@ async def _record(settings_file: Path | None, user: str, subject: str, status: s
 
 
 _UNKNOWN = "–"
+_Server = TypeVar("_Server", PrimaryState, ReplicaState, SentinelState)
 
 
 def status_output(state: StoreState) -> CommandOutput:
@@ -94,15 +96,19 @@ def status_output(state: StoreState) -> CommandOutput:
 def _data(state: StoreState) -> dict[str, Any]:
     """Return the state with its reasons in English."""
     fence = state.fence and replace(state.fence, reason=str(state.fence.reason))
-    primary = state.primary and replace(state.primary, error=str(state.primary.error))
-    replicas = tuple(replace(replica, error=str(replica.error)) for replica in state.replicas)
-    sentinels = tuple(replace(sentinel, error=str(sentinel.error)) for sentinel in state.sentinels)
+    primary = state.primary and _in_english(state.primary)
+    replicas = tuple(map(_in_english, state.replicas))
+    sentinels = tuple(map(_in_english, state.sentinels))
     data: dict[str, Any] = msgspec.to_builtins(
         replace(state, fence=fence, primary=primary, replicas=replicas, sentinels=sentinels)
     )
     if state.generation:
         data["generation"]["begun_at"] = rfc3339(state.generation.begun_at)
     return data
+
+
+def _in_english(server: _Server) -> _Server:
+    return replace(server, error=str(server.error), advice=str(server.advice))
 
 
 def _nodes(state: StoreState) -> FittedTable:
@@ -113,10 +119,10 @@ def _nodes(state: StoreState) -> FittedTable:
     )
     if primary := state.primary:
         role = "primary" if primary.is_primary else _UNKNOWN if primary.error else "replica"
-        link = "no answer" if primary.error else ""
+        link = _silence(primary) if primary.error else ""
         table.add_row(primary.address, role, link, "", _clock(primary.clock_s), _aof(primary), "")
     for replica in state.replicas:
-        link = "connected" if replica.is_linked else "no answer" if replica.error else "no link"
+        link = "connected" if replica.is_linked else _silence(replica) if replica.error else "no link"
         lag = lag_text(replica) or _UNKNOWN
         priority = str(replica.priority)
         table.add_row(replica.address, "replica", link, lag, _clock(replica.clock_s), _aof(replica), priority)
@@ -128,11 +134,16 @@ def _sentinels(state: StoreState) -> FittedTable:
     table = FittedTable(("sentinel", "state", "primary it names", "reaches it", "quorum"), drop=("quorum",))
     for sentinel in state.sentinels:
         if sentinel.error:
-            table.add_row(sentinel.address, "no answer", _UNKNOWN, _UNKNOWN, _UNKNOWN)
+            table.add_row(sentinel.address, _silence(sentinel), _UNKNOWN, _UNKNOWN, _UNKNOWN)
         else:
             reaches = "yes" if sentinel.reaches_primary else "no"
             table.add_row(sentinel.address, "answers", sentinel.primary, reaches, str(sentinel.quorum))
     return table
+
+
+def _silence(server: PrimaryState | ReplicaState | SentinelState) -> str:
+    """Return in two words why a server does not answer."""
+    return "not usable" if server.advice else "no answer"
 
 
 def _summary(state: StoreState) -> Iterator[str]:

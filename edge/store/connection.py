@@ -3,13 +3,13 @@
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, cast
 
 import hiredis
 from msgspec import Struct
 
-from edge.foundation.errors import Defect, EdgeError, Unavailable
+from edge.foundation.errors import Defect, EdgeError, SettingsError, Unavailable
 from edge.foundation.text import Text
 
 ADVICE_START = "Start the Redis server, or correct [redis] url."
@@ -19,12 +19,25 @@ class AccessDenied(Unavailable):
     """The server refuses our user or a command: at the start a fault of the settings, later possibly temporary."""
 
 
+class WrongServer(Unavailable):
+    """The server is not one that can hold a store: a node of a Redis Cluster, or a sentinel."""
+
+
+class TlsFailed(Unavailable):
+    """The TLS of both sides does not match: certificate, authority, or a side without TLS."""
+
+
 class OutOfMemory(Unavailable):
     """The server has reached its memory limit: commands that need memory are refused until some is freed."""
 
 
 class GroupExists(Unavailable):
     """A consumer group exists already."""
+
+
+def settings_advice(error: EdgeError) -> str | Text:
+    """Return the advice of an error that the settings or the server's rights cause; empty for a silent server."""
+    return error.advice_text if isinstance(error, AccessDenied | WrongServer | TlsFailed | SettingsError) else ""
 
 
 def error_of_reply(reply: str) -> EdgeError:
@@ -78,6 +91,8 @@ Command = Sequence[Argument]
 
 _INCOMPLETE = object()
 _GRACE_S = 0.02
+_LONGEST_HANDSHAKE_S = 60.0
+_TOO_SLOW = "no reply in time"
 
 
 class ReplyError(Exception):
@@ -136,6 +151,11 @@ class Pipeline(asyncio.Protocol):
         self._overdue: _Call | None = None
         self.failure: str | None = None
         """Why the connection ended; None while it is open."""
+
+    @property
+    def handshake_within_s(self) -> float:
+        """The time for a TLS handshake: it ends before the caller gives up."""
+        return min(_LONGEST_HANDSHAKE_S, 0.8 * self._timeout)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -228,7 +248,7 @@ class Pipeline(asyncio.Protocol):
             self._overdue = oldest
             self._deadline = self._loop.call_later(_GRACE_S, self._check_deadline)
         else:
-            self.fail("no reply in time")
+            self.fail(_TOO_SLOW)
 
     def fail(self, reason: str) -> None:
         """End the connection: every call in flight raises Unavailable."""
@@ -255,7 +275,10 @@ _BACKOFF_S = (0.02, 0.5)
 
 
 class Endpoint(Struct, frozen=True):
-    """Where a server listens, a Unix socket or TCP, and who we are to it."""
+    """Where a server listens, a Unix socket or TCP, and who we are to it.
+
+    The server of a store must be neither a node of a Redis Cluster nor a sentinel.
+    """
 
     path: str = ""
     host: str = ""
@@ -265,6 +288,7 @@ class Endpoint(Struct, frozen=True):
     password: str = ""
     database: int = 0
     client_name: str = ""
+    is_store: bool = True
 
 
 class Greeting(Protocol):
@@ -352,6 +376,8 @@ class CommandConnection:
         match error:
             case EdgeError():
                 self._last_failure = error
+            case ssl.SSLError() | ConnectionAbortedError() if self.endpoint.tls:
+                self._last_failure = _tls_failure(error)
             case TimeoutError() if error.errno is None:
                 self._last_failure = Unavailable("Redis does not answer: no reply in time", ADVICE_START)
             case _:
@@ -378,6 +404,26 @@ class CommandConnection:
             self._pipeline.fail(error.message)
 
 
+_HOST_MISMATCHES: Final = frozenset({62, 64})
+"""Codes of OpenSSL: the certificate names neither the host (X509_V_ERR_HOSTNAME_MISMATCH) nor the IP address."""
+
+
+def _tls_failure(error: OSError) -> TlsFailed:
+    """Return the error for a TLS handshake that failed, with the setting that decides it."""
+    match error:
+        case ssl.SSLCertVerificationError() if error.verify_code in _HOST_MISMATCHES:
+            advice = "Name the host in [redis] url as the certificate of the server does, or add it to the certificate."
+        case ssl.SSLCertVerificationError():
+            advice = "Set [redis] ca_file to the certificate of the authority that signed that of the server."
+        case _:
+            advice = (
+                "Write redis instead of rediss in [redis] url for a port without TLS. "
+                "For a server that checks its clients, set cert_file and key_file."
+            )
+    reason = Text.of("no TLS handshake in time") if isinstance(error, ConnectionAbortedError) else str(error)
+    return TlsFailed(Text.of("Redis does not answer: {reason}", reason=reason), advice)
+
+
 async def connect(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | None = None) -> None:
     """Open the socket of a pipeline and greet the server. Raises OSError and EdgeError; the pipeline has ended then."""
     loop = asyncio.get_running_loop()
@@ -385,8 +431,14 @@ async def connect(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | N
         if endpoint.path:
             await loop.create_unix_connection(lambda: pipeline, endpoint.path)
         else:
-            await loop.create_connection(lambda: pipeline, endpoint.host, endpoint.port, ssl=endpoint.tls)
-        await _run(pipeline, _login(endpoint))
+            await loop.create_connection(
+                lambda: pipeline,
+                endpoint.host,
+                endpoint.port,
+                ssl=endpoint.tls,
+                ssl_handshake_timeout=pipeline.handshake_within_s if endpoint.tls else None,
+            )
+        await _log_in(pipeline, endpoint)
         if greeting is not None:
             greeting.accept(await _run(pipeline, greeting.commands))
     except BaseException:
@@ -396,11 +448,45 @@ async def connect(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | N
 
 
 async def _run(pipeline: Pipeline, commands: Sequence[Command]) -> Sequence[Any]:
-    replies = await pipeline.call(b"".join(map(pack_command, commands)), len(commands))
+    return _checked(await pipeline.call(b"".join(map(pack_command, commands)), len(commands)))
+
+
+def _checked(replies: Sequence[Any]) -> Sequence[Any]:
     for reply in replies:
         if isinstance(reply, ReplyError):
             raise error_of_reply(str(reply))
     return replies
+
+
+async def _log_in(pipeline: Pipeline, endpoint: Endpoint) -> None:
+    """Begin a connection. Raises WrongServer for a server that cannot hold a store, and EdgeError."""
+    commands = _login(endpoint)
+    try:
+        replies = await pipeline.call(b"".join(map(pack_command, commands)), len(commands))
+    except Unavailable as error:
+        if endpoint.tls or endpoint.path or pipeline.failure == _TOO_SLOW:
+            raise
+        # A port with TLS closes a connection that does not begin with a handshake, or sends a TLS alert.
+        raise TlsFailed(
+            error.text, "Look into the log of the server. Write rediss in [redis] url for a port with TLS."
+        ) from None
+    if endpoint.is_store and isinstance(replies[0], Mapping):
+        _refuse_mode(replies[0].get("mode", ""))
+    _checked(replies)
+
+
+def _refuse_mode(mode: str) -> None:
+    """Raise WrongServer for a mode, as HELLO answers it, in which a commit cannot run."""
+    if mode == "cluster":
+        raise WrongServer(
+            "[redis] url leads to a Redis Cluster, which cannot carry out a commit on keys of several servers",
+            'Use one primary with replicas behind Sentinel: url = "redis+sentinel://host:port,host:port/service"',
+        )
+    if mode == "sentinel":
+        raise WrongServer(
+            "[redis] url leads to a sentinel, which holds no data, as if it was a server",
+            'Name the sentinels and their service: url = "redis+sentinel://host:port,host:port/service"',
+        )
 
 
 def _login(endpoint: Endpoint) -> Sequence[Command]:

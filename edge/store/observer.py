@@ -12,7 +12,7 @@ from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.store.client import Store
-from edge.store.connection import Command, CommandConnection, Endpoint
+from edge.store.connection import Command, CommandConnection, Endpoint, settings_advice
 from edge.store.embedded import running_server
 from edge.store.fence import Fence, ask_fence, watched
 from edge.store.keys import Keys
@@ -110,7 +110,7 @@ class StoreObserver:
             connection.close()
             return NodeReport(address=name, error=Text.of("no reply within {seconds:g} s", seconds=WITHIN_S)), None
         except EdgeError as error:
-            return NodeReport(address=name, error=error.text), None
+            return NodeReport(address=name, error=error.text, advice=settings_advice(error)), None
         ours = (sent_at + self._clock()) / 2000
         report = report_of(name, info, seconds + microseconds / 1e6 - ours)
         return report, _generation(*rest[0]) if rest else None

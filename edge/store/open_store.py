@@ -11,21 +11,21 @@ from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.foundation.backoff import Backoff
-from edge.foundation.errors import Defect, SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
 from edge.store.background import restart_on_defect
 from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
-from edge.store.connection import AccessDenied, CommandConnection, Endpoint
+from edge.store.connection import AccessDenied, CommandConnection, Endpoint, WrongServer
 from edge.store.embedded import embedded_server, running_server
 from edge.store.fence import QUORUM_ADVICE, REPLACED_AFTER_S, Fence, ask_fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.replication import Replication
 from edge.store.sentinels import ASK_EVERY_S, Sentinels, endpoint_of, is_sentinel, sentinel_address_of, shown
-from edge.store.server_check import check_durability, check_prefix, check_version, lasting_problems, refuse_cluster
+from edge.store.server_check import check_durability, check_prefix, check_version, lasting_problems
 
 CONFIRMED_WITHIN_S: Final = 5.0
 """Time for a majority of the sentinels to learn of a failover that one of them has announced."""
@@ -53,7 +53,6 @@ async def open_store(
             "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
         )
     async with contextlib.AsyncExitStack() as stack:
-        store = None
         try:
             store = await _opened(stack, settings, consumer, jobs_clock)
             store.is_durable = settings.durability != "any"
@@ -64,11 +63,7 @@ async def open_store(
             if store.is_durable and store.ha is None:
                 await check_durability(store)
             await check_version(store)
-        except Defect:
-            if store is not None:
-                await refuse_cluster(store)
-            raise
-        except AccessDenied as error:
+        except (AccessDenied, WrongServer) as error:
             raise SettingsError(
                 [Text.of("{reason} (at {url})", reason=error, url=shown(settings.url))], error.advice_text
             ) from error

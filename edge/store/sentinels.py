@@ -21,7 +21,14 @@ from edge.config import RedisSettings, password_of
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text, join_texts
-from edge.store.connection import AccessDenied, CommandConnection, Endpoint, ReplyError
+from edge.store.connection import (
+    AccessDenied,
+    CommandConnection,
+    Endpoint,
+    ReplyError,
+    TlsFailed,
+    settings_advice,
+)
 
 
 class SentinelAddress(Struct, frozen=True):
@@ -52,7 +59,7 @@ def sentinel_address_of(settings: RedisSettings) -> SentinelAddress:
     tls = _tls_context(settings, {}) if parts.scheme.startswith("rediss") else None
     server = Endpoint(tls=tls, username=username, password=password_of(settings) or password)
     own = settings.sentinel_login
-    sentinel = Endpoint(tls=tls, username=own.username, password=password_of(own))
+    sentinel = Endpoint(tls=tls, username=own.username, password=password_of(own), is_store=False)
     places = (text.rpartition(":") for text in hosts.split(","))
     sentinels = tuple(msgspec.structs.replace(sentinel, host=host, port=int(port)) for host, _, port in places)
     return SentinelAddress(unquote(parts.path.strip("/")), sentinels, server)
@@ -195,6 +202,8 @@ class SentinelReport(Struct, frozen=True):
     address: str
     view: SentinelView | None
     error: str | Text = ""
+    advice: str | Text = ""
+    """What to do when it answers, but the settings do not suit it."""
 
 
 def agreed(views: Iterable[SentinelView]) -> Primary | None:
@@ -241,6 +250,10 @@ class Sentinel:
             raise Unavailable(Text.of("the sentinel {name} does not answer", name=self), _ADVICE) from None
         except AccessDenied as error:
             raise self._denied(error.message) from None
+        except TlsFailed as error:
+            raise TlsFailed(
+                Text.of("the sentinel {name} does not answer: {reason}", name=self, reason=error), error.advice_text
+            ) from None
         except Unavailable as error:
             raise Unavailable(
                 Text.of("the sentinel {name} does not answer: {reason}", name=self, reason=error), _ADVICE
@@ -373,7 +386,9 @@ class Sentinels:
         error = self._errors.get(place)
         view = self.views.get(self._ids.get(place, ""))
         missing = "" if view else Text.of("no answer yet")
-        return SentinelReport(str(self._asked[place]), view, error.text if error else missing)
+        if error is None:
+            return SentinelReport(str(self._asked[place]), view, missing)
+        return SentinelReport(str(self._asked[place]), view, error.text, settings_advice(error))
 
     async def demand_failover(self, address: str, *option: str) -> str:
         """Demand a failover of one sentinel; return its error, empty when the failover begins. Raises Unavailable."""
@@ -414,10 +429,9 @@ class Sentinels:
         reasons = sorted(self._errors.values(), key=lambda error: not isinstance(error, SettingsError | AccessDenied))
         if reasons and isinstance(reasons[0], SettingsError | AccessDenied):
             raise reasons[0]
-        raise Unavailable(
-            Text.of("no sentinel answers: {reasons}", reasons=join_texts("; ", (reason.text for reason in reasons))),
-            _ADVICE,
-        )
+        advices = [advice for error in reasons if (advice := settings_advice(error))]
+        stated = join_texts("; ", (reason.text for reason in reasons))
+        raise Unavailable(Text.of("no sentinel answers: {reasons}", reasons=stated), advices[0] if advices else _ADVICE)
 
     async def refresh(self, take: TakeView = lambda _view, _sent_at: None) -> None:
         """Query every sentinel once, also those learnt meanwhile, and wait for all; hand each view to `take`."""

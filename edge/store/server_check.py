@@ -97,15 +97,6 @@ async def check_durability(store: Store) -> None:
         raise SettingsError([Text.of("the Redis server {problem}", problem=problem) for problem in problems], advice)
 
 
-async def refuse_cluster(store: Store) -> None:
-    """Raise SettingsError for a server of a Redis Cluster: a commit needs all its keys on one server."""
-    info: Mapping[str, str] = await store.execute("INFO", "server")
-    if "cluster" in {info.get("redis_mode"), info.get("server_mode")}:
-        problem = "[redis] url leads to a Redis Cluster, which cannot carry out a commit on keys of several servers"
-        advice = 'Use one primary with replicas behind Sentinel: url = "redis+sentinel://host:port,host:port/service"'
-        raise SettingsError([problem], advice)
-
-
 async def _durability_info(store: Store) -> Mapping[str, str]:
     sections: list[Mapping[str, str]] = await store.read([("INFO", text) for text in _DURABILITY])
     return {name: value for section in sections for name, value in section.items()}

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from edge.foundation.text import Text
+from edge.foundation.text import Text, as_text
 from edge.store.fence import QUORUM_ADVICE
 from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView, agreed
 from edge.store.server_check import MemoryUsage
@@ -23,7 +23,7 @@ LEAST_REPLICAS_REPLICATED: Final = 2
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
-    """What a data node answers of itself; `error` says why it does not.
+    """What a data node answers of itself; `error` says why it does not, `advice` which setting is the cause.
 
     `clock_s` is what its clock is ahead of ours. `acknowledged` has, at a primary, the offset of each replica and the
     seconds since it confirmed it.
@@ -31,6 +31,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
 
     address: str
     error: str | Text = ""
+    advice: str | Text = ""
     server: str = ""
     role: str = ""
     primary: str = ""
@@ -63,6 +64,7 @@ class PrimaryState(Struct, frozen=True, kw_only=True):
 
     address: str
     error: str | Text
+    advice: str | Text = ""
     server: str
     config_epoch: int | None
     is_primary: bool
@@ -76,6 +78,7 @@ class ReplicaState(Struct, frozen=True, kw_only=True):
 
     address: str
     error: str | Text
+    advice: str | Text = ""
     is_linked: bool
     is_down: bool
     lag_bytes: int | None
@@ -90,6 +93,7 @@ class SentinelState(Struct, frozen=True, kw_only=True):
 
     address: str
     error: str | Text
+    advice: str | Text = ""
     primary: str
     reaches_primary: bool
     quorum: int
@@ -189,6 +193,7 @@ def _primary(report: NodeReport, named: Primary | None) -> PrimaryState:
     return PrimaryState(
         address=report.address,
         error=report.error,
+        advice=report.advice,
         server=report.server,
         config_epoch=named.config_epoch if named else None,
         is_primary=report.role == "master",
@@ -213,6 +218,7 @@ def _replica(views: Sequence[ReplicaView], nodes: Mapping[str, NodeReport], prim
     return ReplicaState(
         address=address,
         error=report.error,
+        advice=report.advice,
         is_linked=answers and report.is_linked and follows,
         is_down=all(view.is_down for view in views),
         lag_bytes=lag_bytes,
@@ -228,6 +234,7 @@ def _sentinel(report: SentinelReport) -> SentinelState:
     return SentinelState(
         address=report.address,
         error=report.error,
+        advice=report.advice,
         primary=str(view.primary) if view else "",
         reaches_primary=view is not None and view.reaches_primary,
         quorum=view.quorum if view else 0,
@@ -242,7 +249,8 @@ def find_problems(state: StoreState) -> tuple[StoreProblem, ...]:
 def _of_store(state: StoreState) -> Iterator[StoreProblem]:
     if state.fence and state.fence.reason:
         text = Text.of("the primary is not confirmed: {reason}", reason=state.fence.reason)
-        advice = Text.of("Work waits until a majority does. Start the sentinels that are away. See: edge store status")
+        wait = Text.of("Work waits until a majority does. Start the sentinels that are away. See: edge store status")
+        advice = next((as_text(sentinel.advice) for sentinel in state.sentinels if sentinel.advice), wait)
         yield StoreProblem(ProblemKind.NO_MAJORITY, "store", text, advice)
 
 
@@ -253,8 +261,12 @@ def _of_primary(state: StoreState) -> Iterator[StoreProblem]:
     subject = f"primary {primary.address}" if state.fence else "store server"
     if primary.error:
         text = Text.of("the primary {address} does not answer: {reason}", address=primary.address, reason=primary.error)
-        advice = Text.of("Check its service and the network.")
-        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, text, advice)
+        if primary.advice:
+            text = Text.of(
+                "the primary {address} is not usable: {reason}", address=primary.address, reason=primary.error
+            )
+        advice = primary.advice or Text.of("Check its service and the network.")
+        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, text, as_text(advice))
         return
     if not primary.is_primary:
         text = Text.of("{address} is a replica, not the primary", address=primary.address)
@@ -291,8 +303,9 @@ def _of_sentinels(state: StoreState) -> Iterator[StoreProblem]:
         return
     for sentinel in state.sentinels:
         if sentinel.error:
-            advice = Text.of("Start it: without a majority of them the line stands still.")
-            yield StoreProblem(ProblemKind.SENTINEL_AWAY, f"sentinel {sentinel.address}", sentinel.error, advice)
+            advice = sentinel.advice or Text.of("Start it: without a majority of them the line stands still.")
+            subject = f"sentinel {sentinel.address}"
+            yield StoreProblem(ProblemKind.SENTINEL_AWAY, subject, sentinel.error, as_text(advice))
     if state.answering and state.quorum < state.majority:
         text = Text.of(
             "the quorum is {quorum}, less than {majority}, the majority of the sentinels",
@@ -318,8 +331,8 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
             )
             reason = replica.error or unlinked
             text = Text.of("the replica {address} is away: {reason}", address=replica.address, reason=reason)
-            advice = Text.of("Check its service, its log and the network.")
-            yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, text, advice)
+            advice = replica.advice or Text.of("Check its service, its log and the network.")
+            yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, text, as_text(advice))
         elif (replica.lag_bytes or 0) > MOST_LAG_BYTES or (replica.lag_s or 0.0) > MOST_LAG_S:
             lag = lag_text(replica)
             text = Text.of("the replica {address} lags behind by {lag}", address=replica.address, lag=lag)

