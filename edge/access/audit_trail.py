@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import structlog
@@ -97,6 +97,9 @@ RecordAudit: TypeAlias = Callable[[AuditRecord], None]
 _MOST_WAITING = 10_000
 _MOST_IN_BATCH = 500
 _STOP_WITHIN_S = 2.0
+_RECENT_S = 30.0
+_MOST_RECENT = 1000
+"""For how long, and how many, written records are kept in memory behind Sentinel."""
 _SEARCHED = 2000
 """How many of the newest records are searched for those of a commit whose effect is unknown."""
 
@@ -147,10 +150,18 @@ async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -
     return audit.append(store.keys, before, seal(before, _texts(records, keep)), keep)
 
 
+_carried: Final[dict[tuple[str, str], list["_Batch"]]] = {}
+"""The records of a gateway that its last store, which a failover has ended, may not hold; by prefix and gateway."""
+
+
 @asynccontextmanager
 async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> AsyncIterator["AuditTrail"]:
-    """Write the records of a gateway for the length of the block, and at its end what still waits."""
-    trail = AuditTrail(store, instance, keep, clock)
+    """Write the records of a gateway for the length of the block, and at its end what still waits.
+
+    After a failover the next trail of this process writes what the new primary does not hold.
+    """
+    trail, name = AuditTrail(store, instance, keep, clock), (store.keys.prefix, instance)
+    trail.carry(_carried.pop(name, ()))
     try:
         async with background_task(trail.run(), "audit"):
             yield trail
@@ -158,7 +169,10 @@ async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> As
         with suppress(Unavailable, Defect, TimeoutError):
             async with asyncio.timeout(_STOP_WITHIN_S):
                 await trail.write_waiting()
-        if trail.waiting:
+        if store.over.is_set():
+            audit_logger.info("audit records wait for the next primary", count=trail.waiting)
+            _carried[name] = trail.unconfirmed()
+        elif trail.waiting:
             audit_logger.error("audit records lost", audit="audit.lost", count=trail.waiting)
 
 
@@ -176,6 +190,8 @@ class AuditTrail:
         self._waiting: deque[_QueuedRecord] = deque()
         self._most_waiting = most_waiting
         self._batch: _Batch | None = None
+        self._carried: deque[_Batch] = deque()
+        self._recent: deque[tuple[float, _Batch]] = deque()
         self._lost = 0
         self._arrived = asyncio.Event()
         # A flood of calls must not fill the disk with log.
@@ -184,7 +200,7 @@ class AuditTrail:
     @property
     def waiting(self) -> int:
         """The number of records that are not written yet."""
-        return len(self._waiting) + (len(self._batch) if self._batch else 0)
+        return len(self._waiting) + (len(self._batch) if self._batch else 0) + sum(map(len, self._carried))
 
     @property
     def keep(self) -> int:
@@ -205,11 +221,29 @@ class AuditTrail:
         """Queue a record for the store. The caller has logged it."""
         if not self._keep:
             return
-        if len(self._waiting) >= self._most_waiting:
-            self._waiting.popleft()
+        if self.waiting >= self._most_waiting:
             self._lost += 1
+            if not self._waiting:
+                return
+            self._waiting.popleft()
         self._waiting.append(_QueuedRecord(_cut(record), claim))
         self._arrived.set()
+
+    def carry(self, batches: Iterable["_Batch"]) -> None:
+        """Queue the records of the store before this one; each is written only if this store does not hold it."""
+        self._carried.extend(batches)
+        if self._carried:
+            self._arrived.set()
+
+    def unconfirmed(self) -> "list[_Batch]":
+        """Return what another primary may not hold: what waits, and behind Sentinel what was written lately."""
+        left = [batch for _, batch in self._recent]
+        if self._batch is not None:
+            left.append(self._batch)
+        left += self._carried
+        while self._waiting:
+            left.append(_Batch(self._take(), self._keep))
+        return left
 
     async def run(self) -> None:
         """Write what waits until cancelled; an outage of the store delays it."""
@@ -227,10 +261,22 @@ class AuditTrail:
         """Write all that waits now. Raises Unavailable, and Defect where the key holds something else."""
         while self.waiting:
             if self._batch is None:
-                self._batch = _Batch(self._take(), self._keep)
+                self._batch = self._carried.popleft() if self._carried else _Batch(self._take(), self._keep)
             await self._batch.write(self._store)
+            self._remember(self._batch)
             self._batch = None
         self._arrived.clear()
+
+    def _remember(self, batch: "_Batch") -> None:
+        """Keep a written batch for a while: a failover may lose what the replicas have not received."""
+        if self._store.ha is None:
+            return
+        now = time.monotonic()
+        self._recent.append((now, batch))
+        while now - self._recent[0][0] > _RECENT_S or (
+            len(self._recent) > 1 and sum(len(recent) for _, recent in self._recent) > _MOST_RECENT
+        ):
+            self._recent.popleft()
 
     def _take(self) -> "list[_QueuedRecord]":
         lost, self._lost = self._lost, 0

@@ -458,7 +458,8 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
                     address=broker.address,
                     reason=_reason(error),
                 ),
-                "Is the broker running, are mqtt.url, username and password right, does its certificate hold?",
+                "Is the broker running, are mqtt.url, username and password right, does its certificate hold? "
+                "With `Couldn't open database` in its journal: docs/how-to/store-repair.md",
             ) from error
         yield connection
     finally:

@@ -154,7 +154,7 @@ class Pipeline(asyncio.Protocol):
 
     @property
     def handshake_within_s(self) -> float:
-        """The time for a TLS handshake: it ends before the caller gives up."""
+        """The time for a TLS handshake, shorter than that of a call."""
         return min(_LONGEST_HANDSHAKE_S, 0.8 * self._timeout)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

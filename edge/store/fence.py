@@ -24,7 +24,6 @@ MARGIN_S: Final = 0.5
 _FORGOTTEN_AFTER_S = 300.0
 REPLACED_AFTER_S: Final = 10.0
 _ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge store status"
-QUORUM_ADVICE: Final = Text.of("Correct it on every sentinel: SENTINEL SET <service> quorum <number>")
 _FAILOVER = ("o_down", "failover_in_progress")
 
 
@@ -237,6 +236,13 @@ async def watched(sentinels: Sentinels, fence: Fence, every_s: float = ASK_EVERY
     finally:
         task.cancel()
         await asyncio.wait((task,))
+
+
+def quorum_advice(service: str, majority: int) -> Text:
+    """Return how to correct the quorum of a service, as a command of the sentinels."""
+    return Text.of(
+        "Correct it on every sentinel: SENTINEL SET {service} quorum {majority}", service=service, majority=majority
+    )
 
 
 def quorum_problem(views: Iterable[SentinelView]) -> Text | None:

@@ -71,6 +71,7 @@ class StoreObserver:
             self._sentinels.reports,
             nodes,
             durability=self._durability,
+            service=self._sentinels.service,
             fence=fence,
             generation=generation,
         )
@@ -139,10 +140,21 @@ def report_of(address: str, info: Mapping[str, str], clock_s: float) -> NodeRepo
         link_down_s=float(info.get("master_link_down_since_seconds", 0)) if is_replica else 0.0,
         offset=int(info["slave_repl_offset" if is_replica else "master_repl_offset"]),
         acknowledged={} if is_replica else dict(_acknowledged(info)),
-        has_aof=info["aof_enabled"] == "1",
+        has_aof=_has_aof(info),
         clock_s=clock_s,
         memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
     )
+
+
+def _has_aof(info: Mapping[str, str]) -> bool | None:
+    """Return whether a data node keeps an append-only file.
+
+    It is not known while the node copies the data of its primary: the server closes the file until it has loaded them.
+    """
+    if info["aof_enabled"] == "1":
+        return True
+    is_copying = "1" in {info.get(name) for name in ("loading", "async_loading", "master_sync_in_progress")}
+    return None if is_copying else False
 
 
 def _acknowledged(info: Mapping[str, str]) -> "list[tuple[str, tuple[int, float]]]":

@@ -20,7 +20,7 @@ from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import AccessDenied, CommandConnection, Endpoint, WrongServer
 from edge.store.embedded import embedded_server, running_server
-from edge.store.fence import QUORUM_ADVICE, REPLACED_AFTER_S, Fence, ask_fence, quorum_problem
+from edge.store.fence import REPLACED_AFTER_S, Fence, ask_fence, quorum_advice, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.replication import Replication
@@ -182,8 +182,10 @@ async def _refuse_unfit(store: Store, sentinels: Sentinels, *, is_durable: bool)
 
     Later the line continues on such a server, for example on a replica without append-only file, and reports it.
     """
-    if problem := quorum_problem(sentinels.views.values()):
-        raise SettingsError([problem], QUORUM_ADVICE)
+    views = sentinels.views.values()
+    if problem := quorum_problem(views):
+        majority = max(view.majority for view in views)
+        raise SettingsError([problem], quorum_advice(sentinels.service, majority))
     if is_durable:
         await check_durability(store)
 

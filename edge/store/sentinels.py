@@ -378,6 +378,11 @@ class Sentinels:
         return self._asked.setdefault(place, Sentinel(endpoint, self._address.service))
 
     @property
+    def service(self) -> str:
+        """The name by which they monitor the primary."""
+        return self._address.service
+
+    @property
     def reports(self) -> Sequence[SentinelReport]:
         """The last answer of each sentinel, or why it does not answer now."""
         return [self._report(place) for place in sorted(self._asked)]

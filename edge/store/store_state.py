@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from edge.foundation.text import Text, as_text
-from edge.store.fence import QUORUM_ADVICE
+from edge.store.fence import quorum_advice
 from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView, agreed
 from edge.store.server_check import MemoryUsage
 from edge.store.server_time import MOST_DIFFERENCE_MS
@@ -39,7 +39,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     link_down_s: float = 0.0
     offset: int = 0
     acknowledged: Mapping[str, tuple[int, float]] = {}
-    has_aof: bool = False
+    has_aof: bool | None = False
     clock_s: float = 0.0
     memory: MemoryUsage = MemoryUsage(0, 0)
 
@@ -104,6 +104,8 @@ class StoreState(Struct, frozen=True, kw_only=True):
 
     durability: str
     primary: PrimaryState | None
+    service: str = ""
+    """The name by which the sentinels monitor the primary."""
     replicas: tuple[ReplicaState, ...] = ()
     sentinels: tuple[SentinelState, ...] = ()
     quorum: int = 0
@@ -147,6 +149,7 @@ def state_of(
     nodes: Mapping[str, NodeReport],
     *,
     durability: str,
+    service: str = "",
     fence: FenceState | None = None,
     generation: GenerationState | None = None,
 ) -> StoreState:
@@ -164,6 +167,7 @@ def state_of(
     own = nodes.get(str(named)) if named else None
     return StoreState(
         durability=durability,
+        service=service,
         primary=_primary(own, named) if own else None,
         replicas=tuple(_replica(views, nodes, own) for views in _by_replica(answers, named).values()),
         sentinels=tuple(_sentinel(report) for report in sentinel_reports),
@@ -312,7 +316,8 @@ def _of_sentinels(state: StoreState) -> Iterator[StoreProblem]:
             quorum=state.quorum,
             majority=state.majority,
         )
-        yield StoreProblem(ProblemKind.QUORUM, "sentinel quorum", text, QUORUM_ADVICE)
+        advice = quorum_advice(state.service, state.majority)
+        yield StoreProblem(ProblemKind.QUORUM, "sentinel quorum", text, advice)
     if len(state.sentinels) < LEAST_SENTINELS:
         text = Text.of("only {count}: after the loss of one no majority is left", count=len(state.sentinels))
         advice = Text.of("Run three sentinels on three machines.")

@@ -126,6 +126,8 @@ async def test_unreadable_head_begins_a_new_chain_and_is_reported(store: Store) 
 class _LosesFirstReply:
     """A store whose first commit is done, but whose reply is lost."""
 
+    ha = None
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self.keys = store.keys

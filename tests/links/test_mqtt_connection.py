@@ -231,6 +231,26 @@ async def test_unreachable_broker_raises_not_reached(unique: str) -> None:
                 raise AssertionError
 
 
+async def test_advice_for_a_broker_with_a_damaged_database_names_the_page(tmp_path: Path, unique: str) -> None:
+    """`edge doctor` asked whether the broker runs; the broker ends at its start and says why in its journal only."""
+    options = ("persistence true", f"persistence_location {tmp_path}/")
+    (tmp_path / "mosquitto.db").write_bytes(b"damaged" * 100)
+    async with open_broker() as broker:
+        await broker.stop()
+        configuration = tmp_path / "mosquitto.conf"
+        configuration.write_text("\n".join((f"listener {broker.port} 127.0.0.1", "user root", *options, "")))
+        process = await asyncio.create_subprocess_exec(
+            "mosquitto", "-c", str(configuration), stderr=asyncio.subprocess.PIPE
+        )
+        _, log = await process.communicate()
+        with pytest.raises(NotReached) as caught:
+            async with connect(_local(broker, unique)):
+                raise AssertionError
+    for text in ("Couldn't open database", "docs/how-to/store-repair.md"):
+        assert text in caught.value.advice
+    assert b"Couldn't open database" in log
+
+
 async def test_will_is_published_at_a_regular_end_if_configured(broker: OwnBroker, unique: str) -> None:
     dying = replace(_local(broker, f"{unique}-a"), will=Message(unique, b"dead"), will_always=True, clean_start=True)
     async with connect(_local(broker, unique)) as connection, asyncio.timeout(60):

@@ -125,7 +125,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.sentinels_away",
         "limits": {"high": {"at": 0, "severity": 600}},
         "on_delay_seconds": 10,
-        "message": Text("{value} sentinels of the store do not answer: edge store status"),
+        "message": Text("a sentinel of the store does not answer: edge store status"),
     },
     {
         "id": "gateway.store_replica_away",
@@ -140,7 +140,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "gateway.store_replicas_lagging",
         "limits": {"high": {"at": 0, "severity": 600}},
-        "message": Text("{value} replicas of the store lag behind, a failover would lose jobs: edge store status"),
+        "message": Text("a replica of the store lags behind, a failover would lose jobs: edge store status"),
     },
     {
         "id": "gateway.store_clock_differs",
@@ -148,16 +148,14 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.clocks_differing",
         "limits": {"high": {"at": 0, "severity": 500}},
         "on_delay_seconds": 10,
-        "message": Text(
-            "the clocks of {value} servers of the store differ from that of the gateway: edge store status"
-        ),
+        "message": Text("the clock of a server of the store differs from that of the gateway: edge store status"),
     },
     {
         "id": "gateway.store_without_file",
         "kind": "limit",
         "tag": "gateway.store_without_file",
         "limits": {"high": {"at": 0, "severity": 700}},
-        "message": Text("{value} servers of the store keep no append-only file: edge store status"),
+        "message": Text("a server of the store keeps no append-only file: edge store status"),
     },
     {
         "id": "gateway.marks_pile_up",

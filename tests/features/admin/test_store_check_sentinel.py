@@ -80,7 +80,7 @@ async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(
         await line.sentinels[0].call("SENTINEL", "SET", SERVICE, "quorum", "1")
         finding = (await examined(line, unique))["sentinel quorum"]
     assert finding.level is Level.FAILING
-    assert finding.advice == "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
+    assert finding.advice == "Correct it on every sentinel: SENTINEL SET line quorum 2"
 
 
 async def test_replicas_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:

@@ -1,5 +1,7 @@
 """Every gateway has built-in rules about itself, which the user may replace."""
 
+from collections.abc import Mapping
+
 from edge.features.telemetry.built_in_rules import built_in_documents, with_built_in
 from edge.features.telemetry.rules.rule_form import parse_rules
 from tests.features.telemetry.plant import HOT, rules_of
@@ -26,3 +28,13 @@ def test_user_rule_replaces_the_built_in_rule() -> None:
     own = rules_of(HOT | {"id": "gateway.equipment_offline"})
     assert with_built_in(own)[0] == own[0]
     assert len(with_built_in(own)) == len(built_in)
+
+
+def test_alarms_of_store_servers_state_no_number() -> None:
+    """They read "1 sentinels", and "– sentinels" when the gateway opened while one was away."""
+    names = {"sentinel_away", "replica_away", "replica_lags", "clock_differs", "without_file"}
+    rules = [rule for rule in with_built_in(()) if rule.id.removeprefix("gateway.store_") in names]
+    assert len(rules) == len(names)
+    for rule in rules:
+        assert isinstance(rule.message, Mapping)
+        assert not any("{" in text for text in rule.message.values())
