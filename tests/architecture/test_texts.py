@@ -89,6 +89,23 @@ def test_no_catalogue_has_a_text_that_the_source_lacks(language: str) -> None:
     assert stale == []
 
 
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_text_of_one_feature_stands_below_its_folder(language: str) -> None:
+    """Texts of Sparkplug stood below other folders: without the feature they were left over."""
+    rooms: dict[str, set[str]] = {}
+    for origin in origins():
+        rooms.setdefault(origin.id, set()).add(str(origin.room))
+    room, wrong = "", []
+    ordered = iter(catalogue(language)["texts"])
+    lines = (ROOT / CATALOGUES / f"{language}.toml").read_text(encoding="utf-8").partition("[texts]\n")[2]
+    for line in lines.splitlines():
+        if line.startswith("# edge/"):
+            room = line.removeprefix("# ")
+        elif line and len(own := rooms.get(text := next(ordered), set())) == 1 and own != {room}:
+            wrong += [text for place in own if place.startswith("edge/features/")]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("language", languages())
 def test_labels_of_the_pages_have_equal_keys_in_all_languages(language: str) -> None:
     labels = catalogue(language)["labels"]
