@@ -13,6 +13,7 @@ write. A checksum detects what a worn flash returns: a changed byte would make o
 """
 
 import contextlib
+import gc
 import os
 import pickle
 import struct
@@ -23,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
+from typing import Any, BinaryIO, Final, NamedTuple, Self, TypeAlias
 
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
@@ -76,6 +77,10 @@ _State: TypeAlias = tuple[ua.NodeId, Sequence[tuple[int, _Part | int]], Sequence
 _ATTRIBUTES = MappingProxyType({int(identifier): identifier for identifier in ua.AttributeIds})
 
 
+_FROZEN_AT_ONCE: Final = 500
+"""Nodes that the garbage collector visits at most; each freeze also keeps what else is alive at that moment."""
+
+
 class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
     """All nodes of an address space: those of the file, read on demand, and those added or changed later.
 
@@ -88,6 +93,8 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
         self._deleted: set[ua.NodeId] = set()
         self._resident: dict[ua.NodeId, NodeData] = {}
         self._parts: dict[int, _Part] = {}
+        self._unfrozen = 0
+        """Nodes that were read since the last freeze."""
 
     @property
     def declarations(self) -> Declarations:
@@ -101,6 +108,11 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
             if position is None:
                 raise KeyError(key)
             node = self._resident[key] = self._node(self._load(*position))
+            self._unfrozen += 1
+            if self._unfrozen == _FROZEN_AT_ONCE:
+                # Types live until the end: a collection of what a client has read held the event loop for 60 ms.
+                gc.freeze()
+                self._unfrozen = 0
         return node
 
     def _node(self, state: _State) -> NodeData:

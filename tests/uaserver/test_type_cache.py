@@ -1,5 +1,6 @@
 """The cache file of type nodes: it returns the written nodes, and an unsuitable file is refused."""
 
+import gc
 from pathlib import Path
 from typing import cast
 
@@ -82,6 +83,20 @@ def test_node_is_read_once_and_keeps_its_changes(path: Path) -> None:
         nodes[ua.NodeId(1, 2)].call = print
         assert nodes[ua.NodeId(1, 2)].call is print
         assert list(nodes) == [ua.NodeId(1, 2)]
+
+
+def test_collector_does_not_visit_the_types_that_a_client_has_read(tmp_path: Path) -> None:
+    """A client walked all types: each full collection then held the event loop for 60 ms."""
+    count = 2100
+    many = {ua.NodeId(number, 2): node(ua.NodeId(number, 2), "node") for number in range(1, count + 1)}
+    type_cache.write(tmp_path / "many.cache", KEY, many, {})
+    with type_cache.read(tmp_path / "many.cache", KEY) as nodes:
+        read = {id(nodes[node_id]) for node_id in many}
+        try:
+            visited = sum(id(tracked) in read for tracked in gc.get_objects())
+        finally:
+            gc.unfreeze()
+    assert visited == count % 500
 
 
 def test_cache_supports_adding_and_deleting_nodes(path: Path) -> None:
