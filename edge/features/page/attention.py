@@ -80,5 +80,8 @@ def needs_look(alarm: PublicAlarm) -> bool:
 
 
 def by_need(alarms: Iterable[PublicAlarm]) -> list[PublicAlarm]:
-    """Return alarms in the order in which a person looks at them: those that need one first, of them active ones."""
-    return sorted(alarms, key=lambda alarm: (not needs_look(alarm), not alarm.active))
+    """Return alarms in the order in which a person looks at them.
+
+    First are those that need one: urgent ones, which make the banner red, then active ones.
+    """
+    return sorted(alarms, key=lambda alarm: (not needs_look(alarm), alarm.severity < URGENT_SEVERITY, not alarm.active))

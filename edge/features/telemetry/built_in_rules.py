@@ -88,7 +88,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "gateway.jobs_await_person",
         "limits": {"high": {"at": 0, "severity": 700}},
-        "message": Text("{value} jobs wait for a person because an action failed: edge jobs why"),
+        "message": Text("jobs wait for a person because an action failed: {value}; edge jobs why says which"),
     },
     {
         "id": JOB_ABORTED_RULE,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from edge.features.page.attention import URGENT_SEVERITY, attention_of, needs_look
+from edge.features.page.attention import URGENT_SEVERITY, attention_of, by_need, needs_look
 from edge.features.page.models import Attention, AttentionLevel
 from edge.features.page.services import WebServices
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
@@ -88,6 +88,13 @@ def test_level_follows_from_the_counts(
     is_urgent = any(alarm.severity >= URGENT_SEVERITY for alarm in shown)
     assert (attention.level is BAD) == (is_unsafe or is_urgent)
     assert (attention.level is GOOD) == (not (attention.station or attention.alarms or has_problem))
+
+
+def test_red_banner_names_the_alarm_that_makes_it_red() -> None:
+    """It named an active alarm of low severity, and the one of high severity that had returned came after it."""
+    low, past, seen = _alarm(300), _alarm(700, active=False), _alarm(900, needs_acknowledge=False)
+    assert by_need([seen, low, past]) == [past, low, seen]
+    assert by_need([_alarm(700, active=False), _alarm(700)])[0].active
 
 
 async def _raise(plant: Plant, severity: int, **members: Any) -> None:

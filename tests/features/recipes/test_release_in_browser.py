@@ -90,6 +90,24 @@ async def test_recipe_is_released_compared_and_rolled_back_while_a_job_runs(
     assert screen.faults == []
 
 
+async def test_end_of_a_draft_does_not_lead_away_from_its_history(
+    browser: Browser, screen: Chromium, desk: Desk
+) -> None:
+    """The page read itself again before the answer had come, found no draft, and went to the jobs."""
+    draft = await desk.create(SCOPE, "WM", ANNA, text_of(AXLE))
+    await screen.go(f"{browser.origin}/recipe-release?draft={draft.id}")
+    await screen.run(
+        "{ const known = fetch; window.fetch = async (address, options) => {"
+        " const answer = await known(address, options);"
+        " if (options?.method === 'POST') await new Promise((done) => setTimeout(done, 2000)); return answer } }"
+    )
+    await screen.click("form[data-form] input[name=reason]")
+    await screen.type("the first one")
+    await screen.click("form[data-form] button")
+    await screen.until("location.pathname !== '/recipe-release' && document.readyState === 'complete'")
+    assert await screen.run("location.pathname") == "/recipe-history"
+
+
 async def test_trial_page_names_a_list_that_is_cut(browser: Browser, screen: Chromium, desk: Desk) -> None:
     await release_recipe(desk, SCOPE, "WM", LOOP, "first", ANNA, SettingSource.PAGE)
     await screen.go(f"{browser.origin}/recipe-try?scope={SCOPE}&id=WM")

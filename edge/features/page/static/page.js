@@ -17,6 +17,9 @@ let waiting = 0;
 let pages = 1;
 let pressed = false;
 let missed = false;
+// A control leads to another page: this one may be about what it has just ended.
+let leaving = false;
+addEventListener("pageshow", () => { leaving = false; });
 
 // Reads this page again and replaces the parts that differ; what has the focus keeps it.
 async function refresh() {
@@ -36,6 +39,7 @@ async function refresh() {
     last = Date.now();
     const answer = await fetch(location.href, { headers: { "X-Live": "1" }, signal: AbortSignal.timeout(LONGEST_MS) });
     say(answer.status < 500 ? "heard" : "lost");
+    if (leaving) return;
     if (answer.redirected) location.assign("/login");
     if (!answer.ok) {
       if (answer.status === 404) location.assign("/jobs");
@@ -293,6 +297,7 @@ async function send(button, address, body) {
   const notice = document.getElementById("notice");
   button.setAttribute("aria-busy", "true");
   button.disabled = true;
+  leaving = Boolean(button.dataset.next);
   try {
     const answer = await fetch(address, {
       method: "POST",
@@ -307,6 +312,7 @@ async function send(button, address, body) {
       else await refresh();
       return true;
     }
+    leaving = false;
     const problem = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
     if (problem.kind === "is_badge") {
       dispatchEvent(new CustomEvent("badgetyped", { detail: button.form }));
@@ -316,6 +322,7 @@ async function send(button, address, body) {
     notice.hidden = false;
     notice.scrollIntoView({ block: "center" });
   } catch {
+    leaving = false;
     notice.textContent = document.getElementById("offline").textContent;
     notice.hidden = false;
   } finally {
