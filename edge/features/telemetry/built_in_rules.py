@@ -52,7 +52,9 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "equipment.*.skipped_results",
         "limits": {"high": {"at": 0, "severity": 600}},
-        "message": Text("{name}: {value} results were skipped because they are too large: edge refused"),
+        "message": Text(
+            "{name}: results that were skipped because they are too large: {value}; edge refused shows them"
+        ),
     },
     {
         "id": "gateway.answers_flooded",
@@ -67,7 +69,9 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "equipment.*.lost_traces",
         "limits": {"high": {"at": 0, "severity": 500}},
-        "message": Text("{name}: {value} traces or files could not be stored: edge doctor, edge equipment show"),
+        "message": Text(
+            "{name}: traces or files that could not be stored: {value}; see edge doctor, edge equipment show"
+        ),
     },
     {
         "id": "gateway.archive_fails",
@@ -81,7 +85,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "gateway.jobs_lost_to_archive",
         "limits": {"high": {"at": 0, "severity": 700}},
-        "message": Text("{value} jobs left the store before they could be archived: edge doctor"),
+        "message": Text("jobs that left the store before they could be archived: {value}; edge doctor says why"),
     },
     {
         "id": "gateway.job_awaits_person",
@@ -178,7 +182,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "gateway.failing_tasks",
         "limits": {"high": {"at": 0, "severity": 700}},
-        "message": Text("{value} background tasks fail and are retried: the status line names them"),
+        "message": Text("background tasks that fail and are retried: {value}; the status line names them"),
     },
     {
         "id": "gateway.clock_unsynchronised",
@@ -193,21 +197,23 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "gateway.results_uncollected",
         "limits": {"high": {"at": 0, "severity": 500}},
-        "message": Text("the MES has not confirmed {value} results of ended jobs in time"),
+        "message": Text("results of ended jobs that the MES has not confirmed in time: {value}"),
     },
     {
         "id": "gateway.certificate_expiring",
         "kind": "limit",
         "tag": "gateway.certificates_expiring",
         "limits": {"high": {"at": 0, "severity": 600}},
-        "message": Text("{value} certificates expire soon, cannot be used or do not name an address: edge doctor"),
+        "message": Text(
+            "certificates that expire soon, cannot be used or do not name an address: {value}; edge doctor names them"
+        ),
     },
     {
         "id": "gateway.recipe_faulty",
         "kind": "limit",
         "tag": "gateway.faulty_recipes",
         "limits": {"high": {"at": 0, "severity": 300}},
-        "message": Text("{value} recipes have a step at which a job can stand still: edge check recipe"),
+        "message": Text("recipes with a step at which a job can stand still: {value}; edge check recipe shows it"),
     },
     {
         "id": "gateway.step_overdue",
