@@ -19,6 +19,7 @@ import structlog
 from asyncua import ua
 from hypothesis import settings
 
+from edge.app.features import features
 from edge.config import MqttSettings, RedisSettings
 from edge.foundation.errors import EdgeError
 from edge.store.client import Store
@@ -30,6 +31,10 @@ from tests.station.replaying import differing_replays
 # Its grammars of addresses take seconds to build in each process, and no schema of ours names such a format: its import
 # fails, and jsonschema continues without.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
+# As at each start of the product: the store knows the keys of features before it is opened, and in each process of the
+# tests the same.
+features()
 
 WaitUntil = Callable[..., Awaitable[None]]
 
