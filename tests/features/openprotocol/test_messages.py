@@ -37,7 +37,7 @@ async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
     assert found[0] == {"identifier": "A"} | header
     assert (found[1]["mid"], found[1]["data"]) == (Mid.RESULT, "no result")
-    assert "expected parameter 01" in found[1]["unreadable"]
+    assert "expected parameter 01" in str(found[1]["unreadable"])
 
 
 async def test_unsettled_results_come_first_on_each_connection() -> None:
