@@ -150,6 +150,8 @@ class RepairReport(Struct, frozen=True, kw_only=True):
     whole_bytes: int
     kept: str = ""
     """The folder of the damaged file; empty where the report lies in it."""
+    discarded: bool = False
+    """Whether a person had commands behind a damage cut off, too."""
 
 
 class StoreRepair(Struct, frozen=True):
@@ -279,7 +281,13 @@ def _repair(directory: Path, program: Path, now: int, *, discard_damage: bool) -
             )
         case Rest.TORN | Rest.DAMAGE:
             _check(files, program, content[: found.whole])
-    report = RepairReport(at=now, file=last.name, cut_bytes=len(content) - found.whole, whole_bytes=found.whole)
+    report = RepairReport(
+        at=now,
+        file=last.name,
+        cut_bytes=len(content) - found.whole,
+        whole_bytes=found.whole,
+        discarded=found.rest is Rest.DAMAGE,
+    )
     path = _new_folder(directory, now)
     # The damaged file is kept before it is replaced: after a power cut in between, the repair begins again.
     os.link(last, path / last.name)

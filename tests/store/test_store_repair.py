@@ -160,7 +160,7 @@ async def test_person_may_cut_off_what_lies_behind_a_damage(stopped: Path) -> No
     append(stopped, bytes(64) + b"*1\r\n$4\r\nPING\r\n")
     done = repair_store(stopped, program(), 1, discard_damage=True)
     assert isinstance(done, StoreRepair)
-    assert done.report.cut_bytes == 64 + 14
+    assert (done.report.cut_bytes, done.report.discarded) == (64 + 14, True)
     assert (done.kept / INCREMENT).read_bytes().endswith(b"PING\r\n")
     assert await keys_of(stopped) == JOBS
 

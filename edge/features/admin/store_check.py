@@ -103,11 +103,25 @@ async def _examine_open_store(
 
 
 def _repaired(repair: StoreRepair) -> HealthFinding:
-    made = datetime.fromtimestamp(repair.report.at / 1000, UTC).isoformat(timespec="seconds")
+    report = repair.report
+    made = datetime.fromtimestamp(report.at / 1000, UTC).isoformat(timespec="seconds")
+    if report.discarded:
+        found = Text.of(
+            "{cut_bytes} bytes from a damage on were cut off by hand, {made}; {whole_bytes} bytes stayed",
+            cut_bytes=report.cut_bytes,
+            whole_bytes=report.whole_bytes,
+            made=made,
+        )
+        advice = Text.of(
+            "Jobs and results in them are gone, of any age. Compare all jobs since then with the MES and the equipment,"
+            " check the storage, then remove the damaged file: rm -r {kept}",
+            kept=repair.remains,
+        )
+        return warning("store repaired", found, advice)
     found = Text.of(
         "{cut_bytes} bytes were cut off at the end of its file after a power cut, {made}; {whole_bytes} bytes stayed",
-        cut_bytes=repair.report.cut_bytes,
-        whole_bytes=repair.report.whole_bytes,
+        cut_bytes=report.cut_bytes,
+        whole_bytes=report.whole_bytes,
         made=made,
     )
     advice = Text.of(

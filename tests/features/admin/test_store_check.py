@@ -17,8 +17,10 @@ from edge.model.plant import Component
 from edge.store import components, ended_jobs, equipment_memory
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
+from edge.store.embedded import server_program
 from edge.store.observer import StoreObserver, observer_of
 from edge.store.open_store import open_store
+from edge.store.store_repair import repair_store
 from tests.store.servers import own_server
 
 UNSAFE = "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z: release: MID 0042 declined"
@@ -69,6 +71,20 @@ async def test_repaired_store_is_a_warning_with_the_kept_file(tmp_path: Path) ->
     finding = (await examined(settings))["store repaired"]
     assert (finding.level, "512 bytes were cut off" in finding.found) == (Level.WARNING, True)
     assert f"rm -r {directory}/repaired/" in finding.advice
+
+
+async def test_damage_that_a_person_cut_off_is_not_called_a_power_cut(tmp_path: Path) -> None:
+    """The loss of all jobs was reported as that of the last two seconds."""
+    directory = tmp_path / "store"
+    settings = RedisSettings(url=f"embedded:{directory}", durability="any")
+    async with open_store(settings, None) as store:
+        await store.execute("SET", "job", "stored")
+    with (directory / "appendonlydir" / "appendonly.aof.1.incr.aof").open("ab") as file:
+        file.write(b"garbage")
+    repair_store(directory, Path(server_program()), 1, discard_damage=True)
+    finding = (await examined(settings))["store repaired"]
+    assert "7 bytes from a damage on were cut off by hand" in finding.found
+    assert "Jobs and results in them are gone" in finding.advice
 
 
 @pytest.mark.parametrize(
