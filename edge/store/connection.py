@@ -151,6 +151,8 @@ class Pipeline(asyncio.Protocol):
         self._overdue: _Call | None = None
         self.failure: str | None = None
         """Why the connection ended; None while it is open."""
+        self.lost_by: Exception | None = None
+        """The error of the socket that ended it."""
 
     @property
     def handshake_within_s(self) -> float:
@@ -163,6 +165,7 @@ class Pipeline(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Fail every call in flight."""
+        self.lost_by = error
         self.fail(str(error) if error else "the server has closed the connection")
 
     def pause_writing(self) -> None:
@@ -441,9 +444,12 @@ async def connect(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | N
         await _log_in(pipeline, endpoint)
         if greeting is not None:
             greeting.accept(await _run(pipeline, greeting.commands))
-    except BaseException:
+    except BaseException as error:
         # Cancelled, too: a socket without greeting must not be used.
         pipeline.fail("the connection was not opened")
+        if isinstance(error, Unavailable) and isinstance(pipeline.lost_by, ssl.SSLError):
+            # With TLS 1.3 a server refuses the certificate of its client after the handshake.
+            raise pipeline.lost_by from error
         raise
 
 

@@ -11,10 +11,12 @@ from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.observer import open_observer
+from edge.store.open_store import open_store
 from edge.store.store_state import ProblemKind, StoreProblem, find_problems
 from tests.free_ports import free_port
 from tests.store.sentinel_line import open_line, until
 from tests.store.servers import Server, own_server, refusal_of
+from tests.store.tls import write_certificate
 
 _SLOTS = 16_384
 
@@ -94,3 +96,17 @@ async def test_port_of_a_sentinel_given_as_a_server_is_refused(tmp_path: Path, d
     for found, advice in ((refused.message, refused.advice), (str(problem.found), str(problem.advice))):
         assert "leads to a sentinel" in found
         assert 'url = "redis+sentinel://host:port,host:port/service"' in advice
+
+
+async def test_server_that_checks_its_clients_asks_for_their_certificate(tmp_path: Path) -> None:
+    """As Redis does by default with TLS; the advice was to start the server, or to check the network."""
+    files, port = write_certificate(tmp_path), free_port()
+    given = ("--tls-cert-file", str(files.certificate), "--tls-key-file", str(files.key))
+    trusted = ("--tls-ca-cert-file", str(files.certificate))
+    ports = ("--port", "0", "--tls-port", str(port))
+    async with own_server(tmp_path, *ports, *given, *trusted, program="redis-server"):
+        settings = RedisSettings(url=f"rediss://127.0.0.1:{port}", ca_file=str(files.certificate))
+        with pytest.raises(EdgeError) as caught:
+            async with open_store(settings, None):
+                pass
+    assert "cert_file and key_file" in caught.value.advice
