@@ -379,7 +379,7 @@ class CommandConnection:
         match error:
             case EdgeError():
                 self._last_failure = error
-            case ssl.SSLError() | ConnectionAbortedError() if self.endpoint.tls:
+            case ssl.SSLError() | ConnectionAbortedError() | ConnectionResetError() if self.endpoint.tls:
                 self._last_failure = _tls_failure(error)
             case TimeoutError() if error.errno is None:
                 self._last_failure = Unavailable("Redis does not answer: no reply in time", ADVICE_START)
@@ -447,9 +447,10 @@ async def connect(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | N
     except BaseException as error:
         # Cancelled, too: a socket without greeting must not be used.
         pipeline.fail("the connection was not opened")
-        if isinstance(error, Unavailable) and isinstance(pipeline.lost_by, ssl.SSLError):
+        lost_by = pipeline.lost_by
+        if endpoint.tls and isinstance(error, Unavailable) and isinstance(lost_by, ssl.SSLError | ConnectionResetError):
             # With TLS 1.3 a server refuses the certificate of its client after the handshake.
-            raise pipeline.lost_by from error
+            raise lost_by from error
         raise
 
 

@@ -19,6 +19,7 @@ from paho.mqtt.properties import Properties
 from edge.config import MqttSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
+from edge.links.local_broker import find_mosquitto
 from edge.links.mqtt_broker import Broker, broker_of
 from edge.links.mqtt_connection import NotReached, connect
 from tests.local_broker import OwnBroker, open_broker
@@ -240,7 +241,7 @@ async def test_advice_for_a_broker_with_a_damaged_database_names_the_page(tmp_pa
         configuration = tmp_path / "mosquitto.conf"
         configuration.write_text("\n".join((f"listener {broker.port} 127.0.0.1", "user root", *options, "")))
         process = await asyncio.create_subprocess_exec(
-            "mosquitto", "-c", str(configuration), stderr=asyncio.subprocess.PIPE
+            find_mosquitto(), "-c", str(configuration), stderr=asyncio.subprocess.PIPE
         )
         _, log = await process.communicate()
         with pytest.raises(NotReached) as caught:
