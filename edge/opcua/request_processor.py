@@ -128,7 +128,15 @@ class RequestProcessor:
         self._faults = 0
 
     async def process(self, header: ua.Header, body: Buffer) -> bool:
-        """Process a chunk and return whether the connection stays open; protocol errors close it."""
+        """Process a chunk and return whether the connection stays open; protocol errors close it.
+
+        All of it is charged: a refusal costs as much as an answer.
+        """
+        is_opening = header.MessageType == ua.MessageType.SecureOpen
+        account = self._opening if is_opening else self._payer
+        return await self._turns.charge(account, self._process(header, body))
+
+    async def _process(self, header: ua.Header, body: Buffer) -> bool:
         try:
             self._check_length(header)
             if header.MessageType == ua.MessageType.SecureOpen:
@@ -205,13 +213,12 @@ class RequestProcessor:
             raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
         if service in _UNSUPPORTED:
             raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
-        account = self._payer
         if service == _CREATE:
-            await self._turns.charge(account, self._create(request))
+            await self._create(request)
         elif service == _ACTIVATE:
-            await self._turns.charge(account, self._activate(request))
+            await self._activate(request)
         elif service in _DISCOVERY:
-            await self._turns.charge(account, self._discover(request))
+            await self._discover(request)
         else:
             await self._answer_in_session(request, self._session_of(request.header.AuthenticationToken))
 
@@ -227,7 +234,7 @@ class RequestProcessor:
         if service in SERVICES:
             await self._serve(request, session, SERVICES[service])
         elif service == PUBLISH:
-            await self._turns.charge(session.account, self._publish(request, session))
+            await self._publish(request, session)
         elif service == CALL:
             await self._call(request, session)
         elif service == _CANCEL:
@@ -277,7 +284,7 @@ class RequestProcessor:
         """Decode, perform and answer method calls: they wait for the store, and have no turn meanwhile."""
         async with self._turns.work(session.account) as turn:
             calls = await self._decode(turn, read_calls, request.body)
-        results = await self._turns.charge(session.account, session.call(calls))
+        results = await session.call(calls)
         wanted = request.header.ReturnDiagnostics
         async with self._turns.work(session.account):
             try:

@@ -28,7 +28,7 @@ from edge.opcua.server_channel import ServerChannel
 from edge.opcua.subscriptions import ClientSubscription, PublishRequests, SessionConnection
 from edge.opcua.time_slices import Account, Pacer, Turn
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
-from edge.opcua.view_service import View
+from edge.opcua.view_service import BrowseParameters, View
 
 if TYPE_CHECKING:
     from edge.opcua.server_core import ServerCore
@@ -245,7 +245,7 @@ class ServerSession:
         self._check_count("MaxNodesPerRead", params.NodesToRead)
         return await self._core.history.read(params, self, turn)
 
-    async def browse(self, params: ua.BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
+    async def browse(self, params: BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
         """Follow references."""
         self._check_count("MaxNodesPerBrowse", params.NodesToBrowse)
         return await self._view.browse(params, turn)

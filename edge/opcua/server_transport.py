@@ -37,7 +37,11 @@ _NO_PLACE = ua.ErrorMessage(ua.StatusCode(ua.StatusCodes.BadTcpNotEnoughResource
 
 
 class InvalidChunk(Exception):
-    """The client sent an invalid chunk, or one larger than negotiated."""
+    """The client sent an invalid chunk, or one larger than allowed; `code` is the status that it is answered with."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class ClientConnection(asyncio.Protocol):
@@ -96,7 +100,14 @@ class ClientConnection(asyncio.Protocol):
                 chunk = Buffer(bytes(self._received[:size]))
                 del self._received[:size]
                 self._waiting.put_nowait((header_from_binary(chunk), chunk))
-        except (InvalidChunk, asyncio.QueueFull):
+        except InvalidChunk as invalid:
+            # OPC 10000-6, 7.1.5: the client learns why, then the connection ends.
+            self._received.clear()
+            error = ua.ErrorMessage(ua.StatusCode(invalid.code), "")
+            self.transport.write(uatcp_to_binary(ua.MessageType.Error, error))
+            self.transport.close()
+            return
+        except asyncio.QueueFull:
             self._received.clear()
             self.transport.abort()
             return
@@ -140,14 +151,18 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _chunk_size(received: bytearray) -> int:
-    """Return the size of the chunk that begins here; 0 while its header is not complete."""
+    """Return the size of the chunk that begins here; 0 while its header is not complete. Raises InvalidChunk."""
     if len(received) < _HEADER.size:
         return 0
     kind, final, size = _HEADER.unpack_from(received)
     largest = _LARGEST_HELLO if kind == b"HEL" else CHUNK_BYTES
     finals = b"FCA" if kind == b"MSG" else b"F"
-    if kind not in _SMALLEST or final not in finals or not _SMALLEST[kind] <= size <= largest:
-        raise InvalidChunk
+    if kind not in _SMALLEST or final not in finals:
+        raise InvalidChunk(ua.StatusCodes.BadTcpMessageTypeInvalid)
+    if size > largest:
+        raise InvalidChunk(ua.StatusCodes.BadTcpMessageTooLarge)
+    if size < _SMALLEST[kind]:
+        raise InvalidChunk(ua.StatusCodes.BadDecodingError)
     return int(size)
 
 

@@ -18,6 +18,7 @@ from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node
 from edge.opcua.limits import METHOD_CALLS
 from edge.opcua.server_session import ServerSession
 from edge.opcua.time_slices import Turn
+from edge.opcua.view_service import BrowseParameters
 
 
 class Service(Struct, frozen=True):
@@ -77,9 +78,10 @@ _TABLE: Mapping[str, tuple[Callable[[ServerSession, Any, Turn], Awaitable[Any]],
     "SetMonitoringMode": (_S.set_monitoring_mode, _results(ua.SetMonitoringModeResponse)),
     "SetTriggering": (_S.set_triggering, _parameters(ua.SetTriggeringResponse)),
 }
+_OWN_PARAMETERS: Mapping[str, type] = {"Browse": BrowseParameters}
 SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
     {
-        _id(name): Service(getattr(ua, f"{name}Parameters"), perform, respond)
+        _id(name): Service(_OWN_PARAMETERS.get(name) or getattr(ua, f"{name}Parameters"), perform, respond)
         for name, (perform, respond) in _TABLE.items()
     }
 )

@@ -112,7 +112,10 @@ class Account:
 
 
 ACCOUNT: ContextVar[Account] = ContextVar("ACCOUNT")
-"""The account of the method that is being called."""
+"""The account of the message that is being processed."""
+
+_AROUND: ContextVar["_Charged"] = ContextVar("_AROUND")
+"""The charged work of which a turn is a part."""
 
 
 class _Place:
@@ -237,8 +240,6 @@ class Turn:
         self._place = place
         self._account = account
         self._clock = clock
-        self._is_charged = ACCOUNT.get(None) is account
-        """Whether it is part of a method that is charged anyway."""
         self._since = clock()
         self._is_held = False
 
@@ -260,9 +261,10 @@ class Turn:
         if self._is_held:
             self._is_held = False
             used_s = self._clock() - self._since
-            if not self._is_charged:
-                self._account.use(used_s)
+            self._account.use(used_s)
             self._place.use(used_s)
+            if (around := _AROUND.get(None)) is not None:
+                around.counted_s += used_s
             self._place.release()
 
     async def read(self, work: Callable[[], _T]) -> _T:
@@ -310,18 +312,23 @@ class Turns:
             turn.end()
 
     async def charge(self, account: Account, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run work that waits for other things than `step`, such as the store: it has a turn to begin with only."""
+        """Run work that waits for other things than `step`, such as the store: it has a turn to begin with only.
+
+        Turns within it are counted once.
+        """
         try:
             async with self.work(account):
                 pass
         except BaseException:
             work.close()
             raise
-        token = ACCOUNT.set(account)
+        charged = _Charged(self._place, account, work, self._clock)
+        tokens = ACCOUNT.set(account), _AROUND.set(charged)
         try:
-            return await _Charged(self._place, account, work, self._clock)
+            return await charged
         finally:
-            ACCOUNT.reset(token)
+            ACCOUNT.reset(tokens[0])
+            _AROUND.reset(tokens[1])
 
     def close(self) -> None:
         """Start no further work in threads."""
@@ -339,17 +346,19 @@ class _Charged:
         self._account = account
         self._work = work
         self._clock = clock
+        self.counted_s = 0.0
+        """What turns within the work have counted since it continued."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         proceed: Callable[[], Any] = partial(self._work.send, None)
         while True:
-            started = self._clock()
+            self.counted_s, started = 0.0, self._clock()
             try:
                 waits_for = proceed()
             except StopIteration as end:
                 return end.value
             finally:
-                used_s = self._clock() - started
+                used_s = max(0.0, self._clock() - started - self.counted_s)
                 self._account.use(used_s)
                 self._place.use(used_s)
             try:

@@ -1,6 +1,7 @@
 """Browses the address space in bounded pieces: references by pages, browse paths with yields between their steps."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field  # noqa: TID251 - asyncua decodes dataclasses
 from secrets import token_bytes
 
 from asyncua import ua
@@ -24,6 +25,30 @@ _ALL = (1 << len(_FIELDS)) - 1
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _NULL = ua.NodeId()
 _ANY_TYPE = ua.NodeId(ua.ObjectIds.References)
+
+
+@dataclass
+class NodeToBrowse:
+    """A BrowseDescription (OPC 10000-4, 5.9.2): with an unknown direction asyncua does not decode the request."""
+
+    NodeId: ua.NodeId = _NULL
+    BrowseDirection: ua.Int32 = 0
+    ReferenceTypeId: ua.NodeId = _NULL
+    IncludeSubtypes: ua.Boolean = True
+    NodeClassMask: ua.UInt32 = 0
+    ResultMask: ua.UInt32 = 0
+
+
+@dataclass
+class BrowseParameters:
+    """The parameters of a Browse request."""
+
+    View: ua.ViewDescription = field(default_factory=ua.ViewDescription)
+    RequestedMaxReferencesPerNode: ua.UInt32 = 0
+    NodesToBrowse: list[NodeToBrowse] = field(default_factory=list)
+
+
+_DIRECTIONS = frozenset({ua.BrowseDirection.Forward, ua.BrowseDirection.Inverse, ua.BrowseDirection.Both})
 
 
 class _Rest(Struct, frozen=True):
@@ -75,7 +100,7 @@ class View:
         self._types = types
         self._rests: dict[bytes, _Rest] = {}
 
-    async def browse(self, params: ua.BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
+    async def browse(self, params: BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
         """Return the references of nodes, REFERENCES_PER_ANSWER at most; continuation points hold the rest."""
         if params.View.ViewId != _NULL:
             raise ServiceError(ua.StatusCodes.BadViewIdUnknown)
@@ -134,12 +159,12 @@ class View:
         targets = [ua.BrowsePathTarget(node_id, ua.Index(0xFFFFFFFF)) for node_id in current]
         return ua.BrowsePathResult(Targets=targets)
 
-    def _browse(self, asked: ua.BrowseDescription, page: int, left: int, points: int) -> ua.BrowseResult:
+    def _browse(self, asked: NodeToBrowse, page: int, left: int, points: int) -> ua.BrowseResult:
         if asked.NodeId not in self._aspace:
             return _failed(ua.StatusCodes.BadNodeIdUnknown)
         if not self._types.is_known(asked.ReferenceTypeId):
             return _failed(ua.StatusCodes.BadReferenceTypeIdInvalid)
-        if asked.BrowseDirection not in {value.value for value in ua.BrowseDirection if value.name != "Invalid"}:
+        if asked.BrowseDirection not in _DIRECTIONS:
             return _failed(ua.StatusCodes.BadBrowseDirectionInvalid)
         types = self._types.included(asked.ReferenceTypeId, with_subtypes=asked.IncludeSubtypes)
         references = [
@@ -178,9 +203,7 @@ class View:
                 yield item.NodeId
 
 
-def _is_asked(
-    reference: ua.ReferenceDescription, asked: ua.BrowseDescription, types: frozenset[ua.NodeId] | None
-) -> bool:
+def _is_asked(reference: ua.ReferenceDescription, asked: NodeToBrowse, types: frozenset[ua.NodeId] | None) -> bool:
     is_forward = asked.BrowseDirection == ua.BrowseDirection.Forward
     if asked.BrowseDirection != ua.BrowseDirection.Both and reference.IsForward != is_forward:
         return False

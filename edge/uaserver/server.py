@@ -375,7 +375,7 @@ async def _introduce(server: Server, declared: Declarations, settings: OpcuaSett
     add_namespace_metadata(server.iserver, declared, TYPES_URI, TYPES_VERSION, TYPES_PUBLISHED, is_static=True)
     version = edge.__version__
     built = server_object.build_date()
-    for uri in (machines_uri(gateway), charts_uri(gateway)):
+    for uri in (application_uri(gateway), machines_uri(gateway), charts_uri(gateway)):
         add_namespace_metadata(server.iserver, declared, uri, version, built, is_static=False)
     await server.set_build_info(PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, built)
     await server_object.show_server(server.iserver)

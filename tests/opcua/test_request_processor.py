@@ -11,7 +11,10 @@ from asyncua.server.internal_server import InternalServer
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.config import OpcuaSettings
+from edge.model.user import Role
 from edge.opcua import limits
+from edge.opcua.time_slices import BURST_S, SHARE
+from edge.uaserver.parts import NewServer
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.passwords import PASSWORD
@@ -24,7 +27,8 @@ from tests.uaserver.clients import (
     serves,
     signature_of,
 )
-from tests.uaserver.running import served
+from tests.uaserver.other_stack import Faulted, other_stack
+from tests.uaserver.running import MACHINES, served
 from tests.uaserver.wire import Wire, service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -264,3 +268,23 @@ class TestWhatCannotBeRead:
             await wire.open()
             wire.send(b"MSG", wire.token_id.to_bytes(4, "little") + b"\x63\0\0\0\x63\0\0\0" + bytes(30))
             await wire.is_ended_with(ua.StatusCodes.BadSecurityChecksFailed)
+
+
+class TestBudget:
+    async def test_refused_request_waits_for_the_budget(self) -> None:
+        """Refusals were free: eight clients of them took a whole processor."""
+        cores = []
+
+        async def keep(new: NewServer) -> None:
+            cores.append(new.core)
+
+        async with (
+            served(machines=MACHINES[:1], role=Role.OBSERVER, parts=[keep]) as server,
+            other_stack(server.endpoint) as other,
+        ):
+            (session,) = cores[0].client_sessions
+            session.account.use(BURST_S + SHARE)
+            started = asyncio.get_running_loop().time()
+            with pytest.raises(Faulted, match="BadServiceUnsupported"):
+                await other.send("HistoryUpdate", historyUpdateDetails=[])
+            assert asyncio.get_running_loop().time() - started >= 0.5

@@ -26,6 +26,7 @@ from tests.uaserver.wire import Wire
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GIB = 2**30
+_TOO_LARGE, _TYPE_INVALID = ua.StatusCodes.BadTcpMessageTooLarge, ua.StatusCodes.BadTcpMessageTypeInvalid
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -39,29 +40,33 @@ def header(kind: bytes, final: bytes, size: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "bytes_sent",
+    ("bytes_sent", "code"),
     [
-        header(b"MSG", b"F", 4 * GIB - 1),
-        header(b"HEL", b"F", 4129),
-        header(b"HEL", b"F", 65_535),
-        header(b"OPN", b"F", limits.CHUNK_BYTES + 1),
-        header(b"MSG", b"F", 0),
-        header(b"MSG", b"F", 8),
-        header(b"HEL", b"F", 31),
-        header(b"OPN", b"C", 100),
-        header(b"MSG", b"X", 100),
-        header(b"ACK", b"F", 100),
-        header(b"ERR", b"F", 100),
-        header(b"RHE", b"F", 100),
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # a TLS greeting
-        bytes(8),
+        (header(b"MSG", b"F", 4 * GIB - 1), _TOO_LARGE),
+        (header(b"HEL", b"F", 2 * GIB), _TOO_LARGE),
+        (header(b"HEL", b"F", 4129), _TOO_LARGE),
+        (header(b"HEL", b"F", 65_535), _TOO_LARGE),
+        (header(b"OPN", b"F", 4 * GIB - 1), _TOO_LARGE),
+        (header(b"OPN", b"F", limits.CHUNK_BYTES + 1), _TOO_LARGE),
+        (header(b"MSG", b"F", 0), ua.StatusCodes.BadDecodingError),
+        (header(b"MSG", b"F", 8), ua.StatusCodes.BadDecodingError),
+        (header(b"HEL", b"F", 31), ua.StatusCodes.BadDecodingError),
+        (header(b"OPN", b"C", 100), _TYPE_INVALID),
+        (header(b"MSG", b"X", 100), _TYPE_INVALID),
+        (header(b"XYZ", b"F", 100), _TYPE_INVALID),
+        (header(b"ACK", b"F", 100), _TYPE_INVALID),
+        (header(b"ERR", b"F", 100), _TYPE_INVALID),
+        (header(b"RHE", b"F", 100), _TYPE_INVALID),
+        (b"GET / HTTP/1.1\r\n\r\n", _TYPE_INVALID),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", _TYPE_INVALID),  # a TLS greeting
+        (bytes(8), _TYPE_INVALID),
     ],
-    ids=lambda sent: sent[:8].hex(),
+    ids=lambda value: value[:8].hex() if isinstance(value, bytes) else "",
 )
-async def test_invalid_chunk_header_ends_the_connection(wire: Wire, bytes_sent: bytes) -> None:
+async def test_invalid_chunk_header_is_answered_with_its_error(wire: Wire, bytes_sent: bytes, code: int) -> None:
+    """The connection ended without a reason (OPC 10000-6, 7.1.5)."""
     wire.writer.write(bytes_sent)
-    await wire.is_ended()
+    await wire.is_ended_with(code)
 
 
 async def test_a_chunk_may_come_byte_by_byte(wire: Wire) -> None:

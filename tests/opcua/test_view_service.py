@@ -1,6 +1,7 @@
 """Browse returns pages, browse paths are bounded, and a wrong request gets the status of the specification."""
 
 from collections.abc import AsyncIterator
+from enum import IntEnum
 
 import pytest
 import pytest_asyncio
@@ -10,6 +11,11 @@ from edge.opcua import view_service
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.uaserver.running import served
+
+
+class UnknownDirection(IntEnum):
+    SEVEN = 7
+
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -57,6 +63,17 @@ async def test_pages_contain_all_references_together(client: Client) -> None:
         found += result.References
     assert [value.NodeId for value in found] == [reference.NodeId for reference in whole.References]
     assert len(found) > 20
+
+
+async def test_unknown_direction_fails_its_own_node_only(client: Client) -> None:
+    """A direction of 7 ended the whole request."""
+    wrong = ua.BrowseDescription(TYPES, UnknownDirection.SEVEN, HIERARCHY, True, 0, 63)
+    parameters = browsing(TYPES)
+    parameters.NodesToBrowse.insert(0, wrong)
+    first, second = await client.uaclient.session.browse(parameters)
+    assert first.StatusCode.value == ua.StatusCodes.BadBrowseDirectionInvalid
+    assert second.StatusCode.is_good()
+    assert second.References
 
 
 async def test_continuation_point_is_valid_once_and_can_be_released(client: Client) -> None:

@@ -138,6 +138,7 @@ class History:
             rest = self._start(details, number, node, session)
             if isinstance(rest, int):
                 results.append(_failed(rest))
+                await turn.step()
                 continue
             has_room = bytes_left > 0 and loop.time() < until
             room = PartRoom(left if has_room else 0, bytes_left)
