@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.ports.sample_lines import Line, LineError, Occurrence, Quality, Sample, parse_line
 
 MAX_TEXT_LENGTH: Final = 4_096
@@ -54,22 +55,24 @@ def is_name(name: str) -> bool:
     return bool(name) and len(name) <= MAX_NAME_LENGTH and name.isprintable()
 
 
-def fault_of(line: Line) -> str | None:
+def fault_of(line: Line) -> Text | None:
     """Return why a line cannot be taken; None when it can."""
     name = line.tag if isinstance(line, Sample) else line.name
     if not is_name(name):
-        return f"its name is empty, longer than {MAX_NAME_LENGTH} characters or not printable"
+        return Text.of("its name is empty, longer than {most} characters or not printable", most=MAX_NAME_LENGTH)
     if isinstance(line, Occurrence):
         return None
     match line.value:
         case None | bool() | float():
             return None
         case int(number):
-            return None if -_INT64 <= number < _UINT64 else "its number has more than 64 bits"
+            return None if -_INT64 <= number < _UINT64 else Text.of("its number has more than 64 bits")
         case str(text):
-            return None if len(text) <= MAX_TEXT_LENGTH else f"its text has more than {MAX_TEXT_LENGTH} characters"
+            if len(text) <= MAX_TEXT_LENGTH:
+                return None
+            return Text.of("its text has more than {most} characters", most=MAX_TEXT_LENGTH)
         case other:
-            return f"its value is not a number, text or truth value, but {type(other).__name__}"
+            return Text.of("its value is not a number, text or truth value, but {type}", type=type(other).__name__)
 
 
 def encode_batch(batch: Batch) -> dict[str, str]:
@@ -123,7 +126,7 @@ def _lines(texts: Iterable[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
             faults.append(str(error))
             continue
         if fault := fault_of(line):
-            faults.append(fault)
+            faults.append(str(fault))
             if not (isinstance(line, Sample) and is_name(line.tag)):
                 continue
             line = doubtful(line.tag, line.at)

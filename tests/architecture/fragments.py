@@ -38,6 +38,7 @@ IDENTIFIERS: Final = frozenset(
             "store",
             "identifiers",
             "job",
+            "time",
             "doctor",
             "code",
             "publish",

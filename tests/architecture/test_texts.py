@@ -91,7 +91,10 @@ def test_no_catalogue_has_a_text_that_the_source_lacks(language: str) -> None:
 
 @pytest.mark.parametrize("language", TRANSLATED)
 def test_text_of_one_feature_stands_below_its_folder(language: str) -> None:
-    """Texts of Sparkplug stood below other folders: without the feature they were left over."""
+    """Texts of Sparkplug stood below other folders: without the feature they were left over.
+
+    A text of two features stands below one of them; it may stay there when that one was removed.
+    """
     rooms: dict[str, set[str]] = {}
     for origin in origins():
         rooms.setdefault(origin.id, set()).add(str(origin.room))
@@ -102,7 +105,7 @@ def test_text_of_one_feature_stands_below_its_folder(language: str) -> None:
         if line.startswith("# edge/"):
             room = line.removeprefix("# ")
         elif line and len(own := rooms.get(text := next(ordered), set())) == 1 and own != {room}:
-            wrong += [text for place in own if place.startswith("edge/features/")]
+            wrong += [text for place in own if place.startswith("edge/features/") and (ROOT / room).exists()]
     assert wrong == []
 
 

@@ -12,6 +12,7 @@ from edge.features.flows.nodes.kind import Act, Attempt, Compute, NodeError, Out
 from edge.features.flows.nodes.outside import Action, Query
 from edge.features.flows.plan import LONGEST_TIMEOUT_S, PlannedNode
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 
 logger = structlog.get_logger(__name__)
 
@@ -54,7 +55,7 @@ def compute_now(node: PlannedNode, attempt: Attempt) -> Outcome | None:
             return None
         return AttemptCompleted(node.id, checked(output))
     except NodeError as error:
-        return AttemptFailed(node.id, str(error))
+        return AttemptFailed(node.id, error.text)
     except Exception as error:  # noqa: BLE001 - a defect in one node must not stop the others
         return _defect(node, error)
 
@@ -80,9 +81,9 @@ async def perform(node: PlannedNode, attempt: Attempt, action_id: str, outside: 
         logger.warning("flow node outcome unknown", flow=attempt.flow_id, node=node.id, reason=str(error))
         return AttemptInterrupted(node.id)
     except NodeError as error:
-        return AttemptFailed(node.id, str(error))
+        return AttemptFailed(node.id, error.text)
     except Unavailable as error:
-        return AttemptFailed(node.id, error.message)
+        return AttemptFailed(node.id, error.text)
     except Exception as error:  # noqa: BLE001 - a defect in one node must not stop the others
         return _defect(node, error)
 
@@ -106,9 +107,11 @@ def checked(output: Output) -> Output:
     try:
         size = len(msgspec.json.encode(output.value))
     except (TypeError, ValueError, RecursionError) as error:
-        raise NodeError(f"the output is not JSON: {error}") from None
+        raise NodeError(Text.of("the output is not JSON: {reason}", reason=error)) from None
     if size > LARGEST_OUTPUT:
-        raise NodeError(f"the output has {size} bytes of JSON; at most {LARGEST_OUTPUT} are allowed")
+        raise NodeError(
+            Text.of("the output has {size} bytes of JSON; at most {most} are allowed", size=size, most=LARGEST_OUTPUT)
+        )
     return output
 
 
@@ -118,4 +121,5 @@ def _size(inputs: Mapping[str, Any]) -> int:
 
 def _defect(node: PlannedNode, error: Exception) -> Outcome:
     logger.error("flow node met a defect", kind=node.kind.name, node=node.id, exc_info=error)
-    return AttemptFailed(node.id, f"the node met a defect: {type(error).__name__}: {error}")
+    reason = Text.of("the node met a defect: {name}: {reason}", name=type(error).__name__, reason=error)
+    return AttemptFailed(node.id, reason)

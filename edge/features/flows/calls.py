@@ -123,7 +123,7 @@ class FlowCalls:
 
     async def _execute(self, method: str, call: FlowCall, caller: Text, marking: FlowService) -> None:
         """Execute a method; the last commit is that of the service that marks the event."""
-        reason = call.reason or f"{method} by {call.by or caller}"
+        reason = call.reason or Text.of("{method} by {person}", method=method, person=call.by or caller)
         match method:
             case "Start":
                 await marking.start(call.flow_id)
@@ -190,7 +190,7 @@ def _summary_v1(flow: FlowRecord) -> dict[str, Any]:
     return {
         "id": flow.flow_id,
         "status": flow.status.value,
-        "reason": flow.reason or None,
+        "reason": str(flow.reason) or None,
         "last_cycle": flow.last_cycle,
         "last_at": flow.last_at,
         "next_execution": flow.next_at,
@@ -220,7 +220,7 @@ def _status_v1(flow: FlowRecord, plan: Plan | Rejected, record: CycleRecord | No
 
 
 def _node_v1(node: PublicNode, task: NodeTask) -> dict[str, Any]:
-    members = {"status": node.status, "output": node.output, "reason": task.reason, "attempts": task.attempts}
+    members = {"status": node.status, "output": node.output, "reason": node.reason or None, "attempts": task.attempts}
     times = {"started_at": task.started_at, "ended_at": task.ended_at}
     return members | times | {"worker": None, "progress": node.progress, "message": None}
 

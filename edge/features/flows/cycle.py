@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from edge.features.flows.nodes.kind import Inputs, Output, Withheld
 from edge.features.flows.plan import Plan
+from edge.foundation.text import Text, stated_in
 
 TIMEOUT: Final = "timeout"
 INTERRUPTED: Final = "interrupted"
@@ -50,19 +51,31 @@ _ACTIVE: Final = frozenset({NodeStatus.PENDING, NodeStatus.RUNNING})
 _WAITING: Final = frozenset({NodeStatus.REGISTERED, NodeStatus.PENDING})
 
 
+def reason_in(reason: str | Text, language: str) -> str:
+    """Return a reason for a reader of a language; a word of a program or of a person as it stands."""
+    return stated_in(reason, language) if isinstance(reason, Text) else reason
+
+
 class NodeTask(Struct, frozen=True):
-    """One node in one cycle; instants are milliseconds since the epoch."""
+    """One node in one cycle; instants are milliseconds since the epoch.
+
+    `reason` is a text in each language, or as it stands a word that programs know, or the words of a person.
+    """
 
     status: NodeStatus = NodeStatus.REGISTERED
     output: Any = None
     withheld: Withheld | None = None
-    reason: str | None = None
+    reason: str | Text | None = None
     attempts: int = 0
     started_at: int | None = None
     ended_at: int | None = None
     memory: Any = None
     awaits_worker: bool = False
     """Whether no worker has taken the attempt that was started: it is shown as pending."""
+
+    def reason_in(self, language: str) -> str:
+        """Return the reason for a reader of a language; "" for none."""
+        return reason_in(self.reason or "", language)
 
     @property
     def shown_status(self) -> NodeStatus:
@@ -139,7 +152,7 @@ class AttemptFailed(Struct, frozen=True):
     """An attempt failed or took too long; it is repeated while the node has retries left."""
 
     node: str
-    reason: str
+    reason: str | Text
 
 
 class AttemptInterrupted(Struct, frozen=True):
@@ -152,7 +165,7 @@ class NodeTerminated(Struct, frozen=True):
     """A user ended the task of a node."""
 
     node: str
-    reason: str
+    reason: str | Text
 
 
 class ComponentStopped(Struct, frozen=True):
@@ -249,7 +262,7 @@ def _restart(cycle: Cycle, node: str) -> Advance:
     return Advance(_with(cycle, {node: replace(task, status=NodeStatus.PENDING)}), (node,))
 
 
-def _fail(plan: Plan, cycle: Cycle, node: str, reason: str, now: int) -> Advance:
+def _fail(plan: Plan, cycle: Cycle, node: str, reason: str | Text, now: int) -> Advance:
     task = cycle.tasks[node]
     if task.attempts <= plan.nodes[node].retries:
         return _restart(cycle, node)

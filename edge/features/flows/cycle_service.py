@@ -59,7 +59,7 @@ class FlowService:
         """Start a flow: its cycles run from now on."""
         return await self._change(flow_id, lambda flow: decision.start(flow, self._plan(flow), self._clock()))
 
-    async def stop(self, flow_id: str, reason: str) -> FlowRecord:
+    async def stop(self, flow_id: str, reason: str | Text) -> FlowRecord:
         """Stop a flow: its running cycle ends by itself, no further one begins."""
         return await self._change(flow_id, lambda flow: decision.stop(flow, _checked_reason(reason)))
 
@@ -71,7 +71,7 @@ class FlowService:
                 return after
 
     async def terminate(
-        self, flow_id: str, reason: str, *, component: int | None = None, node: str | None = None
+        self, flow_id: str, reason: str | Text, *, component: int | None = None, node: str | None = None
     ) -> CycleRecord:
         """End a node or the nodes of a component of the running cycle, else the whole cycle."""
         return await self._move(
@@ -109,7 +109,9 @@ class FlowService:
             if await self._state.commit(FlowChange(written, Written(record, moved), announced=True)):
                 return moved
 
-    def _terminated(self, plan: Plan, cycle: Cycle, component: int | None, node: str | None, reason: str) -> Cycle:
+    def _terminated(
+        self, plan: Plan, cycle: Cycle, component: int | None, node: str | None, reason: str | Text
+    ) -> Cycle:
         if node is not None:
             if node not in plan.nodes or cycle.tasks[node].has_ended:
                 raise Refused(
@@ -180,8 +182,8 @@ def _component(plan: Plan, index: int) -> tuple[str, ...]:
     return plan.components[index]
 
 
-def _checked_reason(reason: str) -> str:
-    if not reason or len(reason) > LONGEST_REASON:
+def _checked_reason(reason: str | Text) -> str | Text:
+    if not 0 < len(str(reason)) <= LONGEST_REASON:
         raise Refused(
             "invalid_payload", Text.of("a reason has 1 to {longest_reason} characters.", longest_reason=LONGEST_REASON)
         )

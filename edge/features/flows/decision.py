@@ -9,6 +9,7 @@ from edge.features.flows.cycle import Cycle, CycleStatus, new_cycle
 from edge.features.flows.plan import Plan
 from edge.features.flows.schedule import Once, Schedule, count_between, first_due, following_due, latest_due, next_due
 from edge.features.flows.state import CycleRecord, FlowRecord, FlowStatus
+from edge.foundation.text import Text
 
 FEW_CYCLES: Final = 100
 """Ended cycles of a flow that are kept while the store is nearly full."""
@@ -41,7 +42,7 @@ def start(before: FlowRecord, plan: Plan, now: int) -> FlowRecord:
     return _changed(before, status=FlowStatus.RUNNING, next_at=next_at, reason="")
 
 
-def stop(before: FlowRecord, reason: str) -> FlowRecord:
+def stop(before: FlowRecord, reason: str | Text) -> FlowRecord:
     """Return a flow without further cycles; its running cycle ends by itself. Only a running flow changes."""
     if before.status is not FlowStatus.RUNNING:
         return before

@@ -4,6 +4,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
+
 
 class FlowView(Struct, frozen=True):
     """A flow as clients see it; instants and durations are in milliseconds, None while there is none."""
@@ -40,5 +42,5 @@ class FlowMethods(Protocol):
     async def start(self, flow_id: str) -> None:
         """Start a flow."""
 
-    async def stop(self, flow_id: str, reason: str) -> None:
+    async def stop(self, flow_id: str, reason: str | Text) -> None:
         """Stop a flow."""

@@ -4,7 +4,7 @@ Its nodes stand on a grid: layers from top to bottom, with few crossings, and th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -16,9 +16,10 @@ from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.hidden_outputs import MayRead, hidden_nodes, shown_tasks
 from edge.features.flows.plan import Plan
+from edge.features.flows.public_flow import word_of
 from edge.features.flows.public_form import load_cycle
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text
 
 _SWEEPS: Final = 4
 GAP: Final = 4
@@ -192,16 +193,36 @@ class _Box(Struct, frozen=True):
         return (max(columns(text) for text, _ in self.lines) + 2 * _PADDING) | 1
 
 
-def draw_flow(plan: Plan, cycle: Cycle | None) -> Drawing:
-    """Return the graph of a flow, component by component, with the states of a cycle when there is one."""
-    title = clean(plan.id) if cycle is None else f"{clean(plan.id)}  cycle {cycle.number}  {cycle.status.value}"
+class _Words(Struct, frozen=True):
+    """The words of a drawing: those of the page in the language of a reader, without one those of programs."""
+
+    language: str | None
+
+    def of(self, word: str) -> str:
+        """Return the label of a state, a reason or a part of a flow."""
+        return word_of(word, self.language) if self.language else word
+
+    def reason(self, task: NodeTask) -> str:
+        """Return why a task did not complete."""
+        return self.of(task.reason_in(self.language or ENGLISH))
+
+
+def draw_flow(plan: Plan, cycle: Cycle | None, language: str | None = None) -> Drawing:
+    """Return the graph of a flow, component by component, with the states of a cycle when there is one.
+
+    Its words are those of the page in a language, without one those of programs.
+    """
+    words = _Words(language)
+    title = clean(plan.id)
+    if cycle is not None:
+        title += f"  {words.of('cycle')} {cycle.number}  {words.of(cycle.status.value)}"
     shapes: list[Shape] = [Label(0, 0, title, ShapeRole.TITLE)]
     top, width = 2, columns(title)
     for index, component in enumerate(plan.components):
         if len(plan.components) > 1:
-            shapes.append(Label(0, top, f"component {index}", ShapeRole.BRANCH))
+            shapes.append(Label(0, top, f"{words.of('component')} {index}", ShapeRole.BRANCH))
             top += 1
-        boxes = {node: _box(plan, node, cycle.tasks[node] if cycle else None) for node in component}
+        boxes = {node: _box(plan, node, cycle.tasks[node] if cycle else None, words) for node in component}
         layers = [[node for node in layer if node in boxes] for layer in plan.layers]
         layout = lay_out(
             [layer for layer in layers if layer],
@@ -213,28 +234,23 @@ def draw_flow(plan: Plan, cycle: Cycle | None) -> Drawing:
     return Drawing(title, width, top - 1, tuple(shapes))
 
 
-def _box(plan: Plan, node: str, task: NodeTask | None) -> _Box:
+def _box(plan: Plan, node: str, task: NodeTask | None, words: _Words) -> _Box:
     lines = [(text, ShapeRole.STEP) for text in wrap(node, _WIDEST, _MOST_LINES)]
     lines += [(text, ShapeRole.DETAIL) for text in wrap(plan.nodes[node].kind.name, _WIDEST, 1)]
     if task is None:
         return _Box(tuple(lines), LineStyle.PLAIN)
-    tries = f" ({task.attempts} attempts)" if task.attempts > 1 else ""
-    lines.append((f"{task.shown_status.value}{tries}", ShapeRole.INDICATOR))
-    if detail := _detail(task):
+    tries = f" ({task.attempts} {words.of('attempts')})" if task.attempts > 1 else ""
+    lines.append((f"{words.of(task.shown_status.value)}{tries}", ShapeRole.INDICATOR))
+    if detail := words.reason(task) or _output(task):
         lines += [(text, ShapeRole.DETAIL) for text in wrap(detail, _WIDEST, _MOST_LINES)]
     return _Box(tuple(lines), _STYLES[task.shown_status])
 
 
-def _detail(task: NodeTask) -> str:
-    """Return why a task did not complete, or the beginning of its output."""
-    if task.reason:
-        return task.reason
+def _output(task: NodeTask) -> str:
+    """Return the beginning of the output of a task."""
+    value = task.output
     if task.status is not NodeStatus.COMPLETED:
         return ""
-    return _shortened(task.output)
-
-
-def _shortened(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = msgspec.json.encode(value)[: 4 * _WIDEST].decode(errors="ignore")
@@ -292,8 +308,10 @@ def _put_wires(layout: GraphLayout, number: int, bottom: int, shapes: list[Shape
     return heads + 1
 
 
-async def graph_svg(flows: FlowService, flow_id: str, number: int | None, may_read: MayRead) -> str:
-    """Return the graph of a stored flow as SVG with the states of a cycle for a reader, without a number the last.
+async def graph_svg(
+    flows: FlowService, flow_id: str, number: int | None, may_read: MayRead, language: str = ENGLISH
+) -> str:
+    """Return the graph of a stored flow as SVG with the states of a cycle, without a number the last, for a reader.
 
     Raises Refused for an unknown one.
     """
@@ -306,6 +324,6 @@ async def graph_svg(flows: FlowService, flow_id: str, number: int | None, may_re
     record = await load_cycle(flows, flow, number)
     # The flow may have been replaced since this cycle.
     if record is None or record.cycle.tasks.keys() != plan.nodes.keys():
-        return chart_svg(draw_flow(plan, None))
+        return chart_svg(draw_flow(plan, None, language))
     tasks = shown_tasks(record.cycle.tasks, hidden_nodes(record.document, may_read))
-    return chart_svg(draw_flow(plan, replace(record.cycle, tasks=tasks)))
+    return chart_svg(draw_flow(plan, replace(record.cycle, tasks=tasks), language))

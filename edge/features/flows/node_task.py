@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from edge.features.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, NodeStatus, NodeTask, Outcome
 from edge.features.flows.nodes.kind import Output, Withheld
+from edge.foundation.text import Text
 
 LARGEST_INLINE: Final = 65_536
 """In bytes of JSON; a larger output is stored apart."""
@@ -20,7 +21,8 @@ LARGEST_INLINE: Final = 65_536
 class _TaskForm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The JSON of a node task; `output_bytes` is the size of an output that is stored apart.
 
-    `queued` is a pending task whose attempt waits for a worker; a worker that takes it makes it running.
+    `text` is the reason in each language. `queued` is a pending task whose attempt waits for a worker; a worker that
+    takes it makes it running.
     """
 
     flow_id: str
@@ -31,6 +33,7 @@ class _TaskForm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     output_bytes: int | None = None
     withheld: Withheld | None = None
     reason: str | None = None
+    text: Text | None = None
     attempts: int = 0
     started_at: int | None = None
     ended_at: int | None = None
@@ -57,7 +60,8 @@ def encode(flow_id: str, cycle: int, node_id: str, task: NodeTask) -> TaskTexts:
         output=None if large or task.output is None else msgspec.Raw(output),
         output_bytes=len(output) if large else None,
         withheld=task.withheld,
-        reason=task.reason,
+        reason=None if task.reason is None else str(task.reason),
+        text=task.reason if isinstance(task.reason, Text) else None,
         attempts=task.attempts,
         started_at=task.started_at,
         ended_at=task.ended_at,
@@ -87,7 +91,7 @@ def decode(text: str, output: str | None) -> NodeTask:
         status=NodeStatus.RUNNING if form.queued else form.status,
         output=msgspec.json.decode(output) if output else form.output,
         withheld=form.withheld,
-        reason=form.reason,
+        reason=form.text or form.reason,
         attempts=form.attempts,
         started_at=form.started_at,
         ended_at=form.ended_at,
@@ -124,7 +128,7 @@ class QueuedTask(Struct, frozen=True, kw_only=True):
 
 
 class TaskResult(Struct, frozen=True, kw_only=True):
-    """The end of an attempt: its value and memory, or the reason of its failure."""
+    """The end of an attempt: its value and memory, or the reason of its failure; `text` is that in each language."""
 
     flow_id: str
     cycle: int
@@ -136,6 +140,7 @@ class TaskResult(Struct, frozen=True, kw_only=True):
     withheld: Withheld | None = None
     memory: Any = None
     reason: str = ""
+    text: Text | None = None
 
 
 class WorkerProgress(Struct, frozen=True, kw_only=True):
@@ -160,7 +165,7 @@ def result_of(
     value: Any = None,
     withheld: str | None = None,
     memory: Any = None,
-    reason: str = "",
+    reason: str | Text = "",
 ) -> TaskResult:
     """Return the result of a task."""
     return TaskResult(
@@ -173,7 +178,8 @@ def result_of(
         value=value,
         withheld=Withheld(withheld) if withheld else None,
         memory=memory,
-        reason=reason,
+        reason=str(reason),
+        text=reason if isinstance(reason, Text) else None,
     )
 
 
@@ -185,7 +191,7 @@ def outcome_of(result: TaskResult) -> Outcome:
                 result.node_id, Output(result.value, withheld=result.withheld, memory=result.memory)
             )
         case ResultKind.FAILED:
-            return AttemptFailed(result.node_id, result.reason)
+            return AttemptFailed(result.node_id, result.text or result.reason)
         case ResultKind.INTERRUPTED:
             return AttemptInterrupted(result.node_id)
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from edge.app.parts import GatewayParts
 from edge.features.flows.flow_view import FlowMethods, FlowView
+from edge.foundation.text import Text
 from edge.opcua.access import CALLER
 from edge.sfc.identifiers import quote
 from edge.uaserver.chart_types import RETURN_STATUS
@@ -212,7 +213,8 @@ class FlowNodes:
         self._targets[place] = Target("", own | of_type, part_methods=methods)
 
     async def _stop(self, flow_id: str, reason: str) -> None:
-        await self._methods.stop(flow_id, reason or f"by {CALLER.get().name or 'anonymous'} over OPC UA")
+        by = Text.of("by {person} over OPC UA", person=CALLER.get().name or Text.of("anonymous"))
+        await self._methods.stop(flow_id, reason or by)
 
 
 async def add_flows(core: GatewayParts, new: NewServer) -> ServerPart:

@@ -8,6 +8,7 @@ from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.flow_view import FlowView, ShownFlows
 from edge.features.flows.state import CycleRecord, FlowRecord, FlowState
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.opcua.time_slices import Pacer
 from edge.store.background import Defects, poll_store
 
@@ -36,7 +37,7 @@ class FlowFeed:
         """Start a flow. Raises Refused."""
         self.show(await self._service.start(flow_id), None)
 
-    async def stop(self, flow_id: str, reason: str) -> None:
+    async def stop(self, flow_id: str, reason: str | Text) -> None:
         """Stop a flow. Raises Refused."""
         self.show(await self._service.stop(flow_id, reason), None)
 
@@ -89,7 +90,7 @@ def flow_view(flow: FlowRecord, cycle: CycleRecord | None, before: FlowView | No
     ended: Mapping[CycleStatus, int] = flow.ended
     return FlowView(
         state=flow.status.value,
-        reason=flow.reason,
+        reason=str(flow.reason),
         last_cycle=flow.last_cycle,
         cycle_state=state,
         cycle_at=flow.last_at,

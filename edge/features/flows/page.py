@@ -4,6 +4,7 @@ The rooms of the flows are imported where they are used: they are not loaded whe
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,7 +13,7 @@ from msgspec import Meta, Struct
 from edge.access.web_audit import WebCaller
 from edge.app.feature_ports import Telemetry
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PageData, PagePart, PageServices, Svg
-from edge.features.flows.public_flow import PublicFlow, PublicFlowDetail
+from edge.features.flows.public_flow import PublicFlow, PublicFlowDetail, word_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
@@ -57,46 +58,45 @@ def require_flows(services: PageServices) -> "FlowService":
     return flows
 
 
-async def list_flows(flows: "FlowService | None") -> FlowList:
-    """Return all flows by their ids."""
+async def list_flows(flows: "FlowService | None", language: str) -> FlowList:
+    """Return all flows by their ids, for a reader of a language."""
     if flows is None:
         return FlowList(enabled=False, flows=())
     from edge.features.flows.public_form import public_flow  # noqa: PLC0415 - flows may be off
 
-    return FlowList(enabled=True, flows=tuple(map(public_flow, await flows.load_all())))
+    return FlowList(enabled=True, flows=tuple(public_flow(flow, language) for flow in await flows.load_all()))
 
 
-async def flow_detail(
-    flows: "FlowService", flow_id: str, number: int | None, may_read: Callable[[str], bool]
-) -> PublicFlowDetail:
-    """Return a flow with a cycle, without a number the last, for a reader. Raises Refused for an unknown one."""
+async def flow_detail(services: PageServices, caller: WebCaller, flow_id: str, number: int | None) -> PublicFlowDetail:
+    """Return a flow with a cycle, without a number the last, for a caller. Raises Refused for an unknown one."""
     from edge.features.flows.public_form import public_detail  # noqa: PLC0415 - flows may be off
 
-    return await public_detail(flows, flow_id, number, may_read)
+    flows, may_read = require_flows(services), _may_read(services, caller)
+    return await public_detail(flows, flow_id, number, may_read, caller.language)
 
 
-async def flow_graph(flows: "FlowService", flow_id: str, number: int | None, may_read: Callable[[str], bool]) -> str:
-    """Return the graph of a flow as SVG with the states of a cycle for a reader. Raises Refused for an unknown one."""
+async def flow_graph(services: PageServices, caller: WebCaller, flow_id: str, number: int | None) -> str:
+    """Return the graph of a flow as SVG with the states of a cycle for a caller. Raises Refused for an unknown one."""
     from edge.features.flows.graph_drawing import graph_svg  # noqa: PLC0415 - flows may be off
 
-    return await graph_svg(flows, flow_id, number, may_read)
+    flows, may_read = require_flows(services), _may_read(services, caller)
+    return await graph_svg(flows, flow_id, number, may_read, caller.language)
 
 
 _CYCLE: Final = {"cycle": "The number of a cycle; without it the last."}
 
 
-async def _flows(services: PageServices, _: ApiCall) -> FlowList:
-    return await list_flows(_flows_of(services))
+async def _flows(services: PageServices, call: ApiCall) -> FlowList:
+    return await list_flows(_flows_of(services), call.caller.language)
 
 
 async def _flow(services: PageServices, call: ApiCall) -> PublicFlowDetail:
-    flows, number = require_flows(services), cycle_number(call.query.get("cycle", ""))
-    return await flow_detail(flows, call.path["flow"], number, _may_read(services, call.caller))
+    return await flow_detail(services, call.caller, call.path["flow"], cycle_number(call.query.get("cycle", "")))
 
 
 async def _graph(services: PageServices, call: ApiCall) -> Svg:
-    flows, number = require_flows(services), cycle_number(call.query.get("cycle", ""))
-    return Svg(await flow_graph(flows, call.path["flow"], number, _may_read(services, call.caller)))
+    number = cycle_number(call.query.get("cycle", ""))
+    return Svg(await flow_graph(services, call.caller, call.path["flow"], number))
 
 
 _MOST_DIGITS: Final = 15
@@ -116,28 +116,28 @@ def cycle_number(text: str) -> int | None:
     return int(text)
 
 
-def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, str], Awaitable[object]]") -> Execute:
+def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, Text], Awaitable[object]]") -> Execute:
     """Return the operation that changes a flow."""
 
     async def execute(services: PageServices, call: ApiCall) -> PublicFlowDetail:
         flows, flow_id, asked = require_flows(services), call.path["flow"], call.body
         try:
-            await change(flows, flow_id, asked, f"by {call.caller.at_page}")
+            await change(flows, flow_id, asked, Text.of("by {person}", person=call.caller.at_page))
         except Refused as refusal:
             services.audit.called(call.caller, action, flow_id, asked.reason, refusal.message)
             raise
         services.audit.called(call.caller, action, flow_id, asked.reason)
         services.notify("flows")
-        return await flow_detail(flows, flow_id, None, _may_read(services, call.caller))
+        return await flow_detail(services, call.caller, flow_id, None)
 
     return execute
 
 
-async def _stop(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: str) -> None:
+async def _stop(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: Text) -> None:
     await flows.stop(flow_id, asked.reason or by)
 
 
-async def _terminate(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: str) -> None:
+async def _terminate(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: Text) -> None:
     reason = asked.reason or by
     if asked.node and asked.component is not None:
         raise Refused("invalid_payload", "`node` and `component` exclude each other.", "Leave one of them out.")
@@ -176,15 +176,15 @@ _OPERATIONS: Final = (
 """The operations about flows; they are refused where flows are off."""
 
 
-async def _flows_page(services: PageServices, _caller: WebCaller, _query: Mapping[str, str]) -> PageData:
-    return "flows.html", {"page": await list_flows(_flows_of(services)), "subjects": ["flows"]}
+async def _flows_page(services: PageServices, caller: WebCaller, _query: Mapping[str, str]) -> PageData:
+    return "flows.html", {"page": await list_flows(_flows_of(services), caller.language), "subjects": ["flows"]}
 
 
 async def _flow_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     cycle = query.get("cycle", "")
-    flows, number = require_flows(services), cycle_number(cycle)
-    detail = await flow_detail(flows, query.get("id", ""), number, _may_read(services, caller))
-    return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
+    detail = await flow_detail(services, caller, query.get("id", ""), cycle_number(cycle))
+    word = partial(word_of, language=caller.language)
+    return "flow.html", {"detail": detail, "cycle": cycle, "word": word, "subjects": ["flows"]}
 
 
 PAGE: Final = PagePart(

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from edge.foundation.text import labels
 from edge.model.instant import Instant
 
 
@@ -86,3 +87,8 @@ class PublicFlowDetail(Struct, frozen=True, kw_only=True):
     cycle: PublicCycle | None
     cycles: tuple[PublicCycleSummary, ...]
     config: Mapping[str, Any]
+
+
+def word_of(word: str, language: str) -> str:
+    """Return a word of programs, such as `timeout`, as the pages say it in a language; another text as it stands."""
+    return labels(language).get(f"flow.{word}", word)

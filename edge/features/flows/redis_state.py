@@ -12,6 +12,7 @@ from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.features.flows.keys import node_task_id
 from edge.features.flows.node_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowStatus, KeptAnswer, Written
+from edge.foundation.text import Text
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, Committed, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
@@ -234,7 +235,8 @@ def _flow_fields(flow: FlowRecord) -> dict[str, str]:
         "ended": _json(flow.ended),
         "missed": str(flow.missed),
         "memory": _json(flow.memory),
-        "reason": flow.reason,
+        "reason": str(flow.reason),
+        "text": _json(flow.reason) if isinstance(flow.reason, Text) else "",
         "first_kept": str(flow.first_kept),
         "cycle_bytes": str(flow.cycle_bytes),
     }
@@ -256,12 +258,17 @@ def _flow(stored: Mapping[str, str]) -> FlowRecord:
         ended=msgspec.json.decode(stored["ended"], type=dict[CycleStatus, int]),
         missed=int(stored["missed"]),
         memory=msgspec.json.decode(stored["memory"], type=dict[str, Any]),
-        reason=stored["reason"],
+        reason=_reason(stored["reason"], stored.get("text", "")),
         # An older release kept `kept_cycles` of them.
         first_kept=int(stored.get("first_kept", max(0, int(stored["last_cycle"]) - 100_000))),
         cycle_bytes=int(stored.get("cycle_bytes", 0)),
         revision=int(stored["rev"]),
     )
+
+
+def _reason(english: str, text: str) -> str | Text:
+    """Return the text of a reason; the words of a person, and those of an older release, as they stand."""
+    return msgspec.json.decode(text, type=Text) if text else english
 
 
 def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: Iterable[int]) -> Commit:

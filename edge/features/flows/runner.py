@@ -36,6 +36,7 @@ from edge.foundation.backoff import doubled
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.store.background import retry_while_unavailable
 
 logger = structlog.get_logger(__name__)
@@ -340,7 +341,7 @@ class CycleRunner:
         """Wait for as long as a worker may take; its result comes by the store."""
         limit_s = LONGEST_TIMEOUT_S if node.timeout_ms is None else node.timeout_ms / 1000
         await asyncio.sleep(limit_s + self._context.worker_wait_s)
-        reason = f"no worker of kind {node.kind.name} has run it in time"
+        reason = Text.of("no worker of kind {kind} has run it in time", kind=node.kind.name)
         self._outcomes.append(AttemptFailed(node.id, reason) if node.kind.repeatable else AttemptInterrupted(node.id))
         self._changed.set()
 
@@ -360,7 +361,7 @@ def _outcome_of_answer(node: str, answer: KeptAnswer) -> Outcome:
     try:
         return AttemptCompleted(node, checked(Output(answer.data)))
     except NodeError as error:
-        return AttemptFailed(node, str(error))
+        return AttemptFailed(node, error.text)
 
 
 def _queued_task(node: PlannedNode, attempt: Attempt, cycle: Cycle) -> QueuedTask:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from edge.features.flows.nodes.kind import NodeError, Output, Withheld
+from edge.foundation.text import Text
 
 LARGEST_OUTPUT: Final = 1 << 20
 """In bytes of JSON."""
@@ -16,9 +17,13 @@ LARGEST_MEMORY: Final = 1 << 16
 def checked_output(returned: Any) -> Output:
     """Return an output whose value and memory are plain JSON; raises NodeError for anything else."""
     if not isinstance(returned, Output) or not isinstance(returned.withheld, Withheld | None):
-        raise NodeError(f"the node returned {type(returned).__name__}, or an unknown withheld; expected Output")
-    value = _plain(returned.value, "output", LARGEST_OUTPUT)
-    return msgspec.structs.replace(returned, value=value, memory=_plain(returned.memory, "memory", LARGEST_MEMORY))
+        raise NodeError(
+            Text.of("the node returned {type}, or an unknown withheld; expected Output", type=type(returned).__name__)
+        )
+    value = _plain(returned.value, Text.of("the output"), LARGEST_OUTPUT)
+    return msgspec.structs.replace(
+        returned, value=value, memory=_plain(returned.memory, Text.of("the memory"), LARGEST_MEMORY)
+    )
 
 
 def reason_of(error: BaseException) -> str:
@@ -29,7 +34,7 @@ def reason_of(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _plain(value: Any, name: str, most: int) -> Any:
+def _plain(value: Any, name: Text, most: int) -> Any:
     """Return a value that is JSON; raises NodeError for anything else: huge, cyclic, NaN, or of another type."""
     parts, size = [], 0
     try:
@@ -37,10 +42,10 @@ def _plain(value: Any, name: str, most: int) -> Any:
             size += len(part.encode())
             parts.append(part)
             if size > most:
-                raise NodeError(f"the {name} has more than {most} bytes of JSON")
+                raise NodeError(Text.of("{member} has more than {most} bytes of JSON", member=name, most=most))
         found = json.loads("".join(parts))
         # The store takes no number of more than 64 bits.
         msgspec.json.encode(found)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise NodeError(f"the {name} is not JSON: {error}") from None
+        raise NodeError(Text.of("{member} is not JSON: {reason}", member=name, reason=error)) from None
     return found

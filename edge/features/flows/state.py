@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from edge.features.flows.cycle import Cycle, CycleStatus
 from edge.features.flows.node_task import QueuedTask, ReceivedResult, WorkerProgress
+from edge.foundation.text import Text
 
 
 class FlowStatus(StrEnum):
@@ -42,7 +43,7 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended: Mapping[CycleStatus, int] = {}
     missed: int = 0
     memory: Mapping[str, Any] = {}
-    reason: str = ""
+    reason: str | Text = ""
     first_kept: int = 0
     cycle_bytes: int = 0
     revision: int = 1

@@ -32,6 +32,7 @@ from edge.features.flows.public_form import public_cycle
 from edge.features.flows.schedule import first_due, next_due
 from edge.features.flows.site_output import checked_output, reason_of
 from edge.features.flows.state import CycleRecord
+from edge.foundation.text import ENGLISH, Text
 
 TERMINATED: Final = "terminated"
 
@@ -94,9 +95,9 @@ def _attempt(plan: Plan, cycle: Cycle, node: PlannedNode, history: SampleHistory
         output = _work(node, attempt, history)
         msgspec.json.encode(output.value)
     except NodeError as error:
-        return now, AttemptFailed(node.id, str(error))
+        return now, AttemptFailed(node.id, error.text)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a defect in a kind of the site fails its node
-        return now, AttemptFailed(node.id, f"the node met a defect: {reason_of(error)}")
+        return now, AttemptFailed(node.id, Text.of("the node met a defect: {reason}", reason=reason_of(error)))
     if node.timeout_ms is not None and output.delay_ms > node.timeout_ms:
         return now + node.timeout_ms, AttemptFailed(node.id, TIMEOUT)
     return now + output.delay_ms, AttemptCompleted(node.id, output)
@@ -131,7 +132,7 @@ def describe_action(kind: str, action: Action) -> dict[str, Any]:
     return {"would": kind, **asdict(action)}
 
 
-def public_trial(cycle: Cycle) -> PublicCycle:
-    """Return the public form of a cycle of a trial, which has no owner."""
+def public_trial(cycle: Cycle, language: str = ENGLISH) -> PublicCycle:
+    """Return the public form of a cycle of a trial, which has no owner, for a reader of a language."""
     record = CycleRecord(cycle=cycle, document="", owner="", started_at=cycle.at, ended_at=cycle.ended_at)
-    return public_cycle(record)
+    return public_cycle(record, language=language)

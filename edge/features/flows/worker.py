@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from edge.features.flows.cycle import TIMEOUT
 from edge.features.flows.node_task import QueuedTask, ResultKind, TaskResult, result_of
 from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.site_output import LARGEST_OUTPUT
@@ -22,6 +23,7 @@ from edge.features.flows.work_queue import TakenTask, WorkQueue
 from edge.foundation.computer import child_environment
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.store.background import retry_while_unavailable
 from edge.store.client import Store
 
@@ -32,6 +34,11 @@ _MOST_OF_MEMORY: Final = 0.75
 """A child that uses more of its limit after an attempt is replaced: what it leaks must not fail the next one."""
 OnProgress = Callable[[int, str], Awaitable[bool]]
 """Report percent and message; returns whether the attempt is still wanted."""
+
+
+def stated(failed: str | list[Any]) -> str | Text:
+    """Return the reason of a failure from the answer of a child."""
+    return failed if isinstance(failed, str) else msgspec.convert(failed, Text)
 
 
 class _SilentError(Exception):
@@ -66,7 +73,8 @@ class WorkerProcess:
             process = await self._started()
         except (OSError, ValueError, EOFError, TimeoutError) as error:
             ended = await self.kill()
-            reason = f"the process of the node did not start ({ended or str(error) or 'no answer in time'})"
+            cause = ended or str(error) or Text.of("no answer in time")
+            reason = Text.of("the process of the node did not start ({cause})", cause=cause)
             return result_of(task, ResultKind.FAILED, reason=reason)
         except asyncio.CancelledError:
             await self.kill()
@@ -76,20 +84,22 @@ class WorkerProcess:
                 answer = await self._ask(process, task, on_progress)
         except TimeoutError:
             await self.kill()
-            return result_of(task, unknown, reason="timeout")
+            return result_of(task, unknown, reason=TIMEOUT)
         except _SilentError:
             await self.kill()
-            return result_of(task, unknown, reason=f"no progress for {self._silence_s:g} s")
+            silent = Text.of("no progress for {seconds:g} s", seconds=self._silence_s)
+            return result_of(task, unknown, reason=silent)
         except (OSError, ValueError, EOFError) as error:
             ended = await self.kill()
-            return result_of(task, unknown, reason=f"the process of the node ended ({ended or error})")
+            stopped = Text.of("the process of the node ended ({cause})", cause=ended or error)
+            return result_of(task, unknown, reason=stopped)
         except asyncio.CancelledError:
             await self.kill()
             raise
         if answer.get("spent") or self._is_bloated():
             await self.kill()
         if "failed" in answer:
-            return result_of(task, ResultKind.FAILED, reason=str(answer["failed"]))
+            return result_of(task, ResultKind.FAILED, reason=stated(answer["failed"]))
         return result_of(
             task,
             ResultKind.COMPLETED,
@@ -156,11 +166,11 @@ class WorkerProcess:
             return True
         return pages * resource.getpagesize() > _MOST_OF_MEMORY * self._memory
 
-    async def kill(self) -> str:
+    async def kill(self) -> str | Text | None:
         """Kill the child and all its processes; return how the child ended if it was not killed here."""
         process, self._process = self._process, None
         if process is None:
-            return ""
+            return None
         if process.stdout and process.stdout.at_eof():
             # Its pipe is closed: the child exits, unless its shutdown hangs.
             with contextlib.suppress(TimeoutError):
@@ -171,8 +181,8 @@ class WorkerProcess:
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         if status is None:
-            return ""
-        return signal.Signals(-status).name if status < 0 else f"status {status}"
+            return None
+        return signal.Signals(-status).name if status < 0 else Text.of("status {status}", status=status)
 
 
 async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:

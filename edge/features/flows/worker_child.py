@@ -19,10 +19,11 @@ from typing import Any, Final
 import msgspec
 
 from edge.features.flows.nodes import progress
-from edge.features.flows.nodes.kind import Attempt, Compute
+from edge.features.flows.nodes.kind import Attempt, Compute, NodeError
 from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.plugins import read_kinds
 from edge.features.flows.site_output import checked_output, reason_of
+from edge.foundation.text import Text
 
 _LONGEST_REASON: Final = 1000
 _PROGRESS_INTERVAL_S: Final = 0.1
@@ -108,13 +109,14 @@ def main(arguments: Sequence[str]) -> None:
 def answer(kinds: NodeKinds, asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Run an attempt and return its answer: `output` with `withheld` and `memory`, or `failed`.
 
+    `failed` is the reason, where it has a text in each language as the array of `Text`.
     With `spent` the process has no memory left and must not be used again.
     """
     progress.report_to(report)
     try:
         kind = kinds[asked["kind"]]
         if not isinstance(kind.work, Compute):
-            return {"failed": f"{kind.name} does not run in a worker"}
+            return {"failed": _stated(Text.of("{kind} does not run in a worker", kind=kind.name))}
         config = msgspec.convert(asked["config"], kind.config)
         output = checked_output(kind.work.run(config, Attempt(**asked["attempt"])))
         return {
@@ -125,9 +127,17 @@ def answer(kinds: NodeKinds, asked: Mapping[str, Any], report: Report) -> dict[s
     except _Terminated:
         return {"failed": "terminated"}
     except MemoryError:
-        return {"failed": "the node needs more memory than it may have", "spent": True}
+        return {"failed": _stated(Text.of("the node needs more memory than it may have")), "spent": True}
+    except NodeError as error:
+        return {"failed": _stated(error.text)}
     except Exception as error:  # noqa: BLE001 - whatever the code of a node raises is its reason
         return {"failed": _text(reason_of(error))}
+
+
+def _stated(reason: Text) -> Any:
+    """Return a reason for each language; one that is too long, or not for every JSON encoder, as English."""
+    shown = _text(reason)
+    return msgspec.to_builtins(reason) if shown == str(reason) else shown
 
 
 def _text(value: object) -> str:

@@ -220,7 +220,7 @@ class SampleQueue:
 
     def put(self, line: Line) -> None:
         """Queue a line that is wanted; one that cannot be taken is logged and counted."""
-        fault = fault_of(line)
+        fault = str(fault_of(line) or "")
         if fault and not (isinstance(line, Sample) and is_name(line.tag)):
             self._refuse(line, fault)
             return

@@ -166,4 +166,4 @@ def statuses(record: CycleRecord) -> dict[str, str]:
 
 def reasons(record: CycleRecord) -> dict[str, str]:
     """Return the reason of each node that has one."""
-    return {node_id: task.reason for node_id, task in record.cycle.tasks.items() if task.reason}
+    return {node_id: str(task.reason) for node_id, task in record.cycle.tasks.items() if task.reason}

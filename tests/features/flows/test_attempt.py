@@ -44,7 +44,7 @@ async def test_invalid_output_or_exception_fails_the_node(value: Any, reason: st
     node = computing(value)
     for outcome in (compute_now(node, attempt()), await perform(node, attempt(), "t", FakeOutside())):
         assert isinstance(outcome, AttemptFailed)
-        assert reason in outcome.reason
+        assert reason in str(outcome.reason)
 
 
 async def test_computation_over_many_items_runs_in_the_background() -> None:
@@ -60,4 +60,4 @@ async def test_error_of_the_port_is_the_reason(error: Exception) -> None:
     outside.fail = error
     outcome = await perform(plan.nodes["n"], attempt(), "t", outside)
     assert isinstance(outcome, AttemptFailed)
-    assert str(error) in outcome.reason
+    assert str(error) in str(outcome.reason)

@@ -49,7 +49,7 @@ def statuses(cycle: Cycle) -> dict[str, str]:
 
 
 def reasons(cycle: Cycle) -> dict[str, str | None]:
-    return {name: task.reason for name, task in cycle.tasks.items()}
+    return {name: None if task.reason is None else str(task.reason) for name, task in cycle.tasks.items()}
 
 
 def test_node_starts_when_its_predecessor_completed() -> None:

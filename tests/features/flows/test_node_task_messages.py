@@ -14,6 +14,7 @@ from edge.features.flows.node_task import (
     result_of,
 )
 from edge.features.flows.nodes.kind import Output
+from edge.foundation.text import Text
 
 TASK = QueuedTask(
     flow_id="f",
@@ -44,3 +45,10 @@ def test_each_result_is_mapped_to_an_outcome(kind: ResultKind, outcome: Outcome)
     result = result_of(TASK, kind, value=7, memory=1, reason="no")
     assert decode_result(encode_result(result)) == result
     assert outcome_of(result) == outcome
+
+
+def test_reason_of_a_worker_reaches_the_cycle_in_each_language() -> None:
+    reason = Text.of("no progress for {seconds:g} s", seconds=300.0)
+    result = decode_result(encode_result(result_of(TASK, ResultKind.FAILED, reason=reason)))
+    assert result.reason == "no progress for 300 s"
+    assert outcome_of(result) == AttemptFailed("n", reason)

@@ -15,6 +15,7 @@ from edge.features.flows.flow_view import FlowView
 from edge.features.flows.opcua import CYCLE_STATE, FLOW, FLOW_STATE, MOST_FLOWS, FlowNodes, add_flow_types
 from edge.features.flows.state import FlowStatus
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.user import Role
 from edge.uaserver.namespaces import TYPES_URI, application_uri
 from edge.uaserver.parts import NewServer, ServerPart
@@ -57,8 +58,8 @@ class Flows:
             raise self.failure
         self.called.append(("start", flow_id))
 
-    async def stop(self, flow_id: str, reason: str) -> None:
-        self.called.append(("stop", flow_id, reason))
+    async def stop(self, flow_id: str, reason: str | Text) -> None:
+        self.called.append(("stop", flow_id, str(reason)))
 
 
 _SHOWN = Flows()

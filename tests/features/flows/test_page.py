@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from edge.access.login import Users
+from edge.foundation.text import labels
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import FakeOutside
 from tests.features.flows.gateways import Plant as FlowPlant
@@ -107,6 +108,47 @@ async def test_operator_stops_and_restarts_a_flow(flow_page: Browser, flow_plant
     assert (await alice.post("/api/v1/flows/flow/start", {})).json["flow"]["status"] == "running"
     stopped = (await alice.post("/api/v1/flows/flow/stop", {})).json["flow"]
     assert (stopped["status"], stopped["reason"]) == ("stopped", "by alice at the station page")
+
+
+BROKEN = flow(
+    [node("read", "tag.latest", tag="t"), node("mean", "aggregate", of="mean"), node("after", "expression", expr="1")],
+    "read>mean mean>after",
+    interval_seconds=1,
+)
+"""Its second node takes a list, and gets a number."""
+
+
+@pytest.mark.parametrize(
+    ("language", "reason", "skipped"),
+    [
+        ("en", "the input is a number; this node takes a list of numbers or samples", "a node before it failed"),
+        ("de", "der Eingang ist eine Zahl; dieser Knoten nimmt eine Liste", "ein Knoten davor ist fehlgeschlagen"),
+        ("fr", "l&#39;entrée est un nombre ; ce nœud prend une liste", "un nœud précédent a échoué"),
+    ],
+)
+async def test_reasons_are_in_the_language_of_the_reader(
+    flow_page: Browser, flow_plant: FlowPlant, language: str, reason: str, skipped: str
+) -> None:
+    async with flow_plant.gateway():
+        await flow_plant.run(BROKEN)
+        await flow_plant.ended()
+    alice = await flow_page.logged_in("alice")
+    await alice.post("/api/v1/flows/flow/stop", {})
+    page = (await alice.get("/flow?id=flow&cycle=0", accept_language=language)).text
+    assert reason in page
+    assert skipped in page
+    graph = (await alice.get("/api/v1/flows/flow/graph.svg?cycle=0", accept_language=language)).text
+    assert labels(language)["flow.skipped"] in graph
+    found = (await alice.get("/api/v1/flows/flow?cycle=0", accept_language=language)).json
+    assert [found["reason"] for found in found["cycle"]["nodes"]][2] == "dependency_failed"
+    assert (
+        found["flow"]["reason"]
+        == {
+            "en": "by alice at the station page",
+            "de": "von alice an der Stationsseite",
+            "fr": "par alice sur la page de la station",
+        }[language]
+    )
 
 
 async def test_disabled_flows_are_reported(plant: Plant, users: Users) -> None:

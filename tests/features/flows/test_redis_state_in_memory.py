@@ -11,6 +11,7 @@ from edge.config import RedisSettings
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, Written
+from edge.foundation.text import Text
 from edge.store.open_store import open_store
 from tests.features.flows.memory_state import MemoryFlowState
 
@@ -23,6 +24,8 @@ CALLS = st.lists(
     ),
     max_size=25,
 )
+
+REASONS = ("", "wrong tag", Text.of("by {person}", person="eve"), "by hand")
 
 
 async def call(state: FlowState, step: tuple[str, str, int, bool]) -> Any:
@@ -37,7 +40,13 @@ async def call(state: FlowState, step: tuple[str, str, int, bool]) -> Any:
     if what == "delete":
         return await state.delete(flow_record)
     if what == "move":
-        after = changed(flow_record, next_at=number or None, in_cycle=bool(number), revision=flow_record.revision + 1)
+        after = changed(
+            flow_record,
+            next_at=number or None,
+            in_cycle=bool(number),
+            reason=REASONS[number],
+            revision=flow_record.revision + 1,
+        )
         return await state.commit(FlowChange(Written(flow_record, after), announced=True))
     record = await state.load_cycle(flow, number)
     if record is None or what == "cycle":

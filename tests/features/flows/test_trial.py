@@ -11,6 +11,7 @@ from edge.features.flows.node_task import LARGEST_INLINE
 from edge.features.flows.plan import Plan
 from edge.features.flows.ports.tags import SampleHistory
 from edge.features.flows.trial import TrialInput, public_trial, run_trial
+from edge.foundation.text import ENGLISH
 from edge.ports.sample_lines import Sample
 from tests.features.flows.documents import flow, node, plan_of
 
@@ -26,7 +27,10 @@ def trial(
 
 def _shown(cycle: Cycle) -> Shown:
     members = ("status", "output", "reason", "attempts", "started_at", "ended_at")
-    nodes = {name: {member: getattr(task, member) for member in members} for name, task in cycle.tasks.items()}
+    nodes = {
+        name: {member: getattr(task, member) for member in members} | {"reason": task.reason_in(ENGLISH) or None}
+        for name, task in cycle.tasks.items()
+    }
     return {"cycle": cycle.number, "at": cycle.at, "status": cycle.status.value, "nodes": nodes}
 
 

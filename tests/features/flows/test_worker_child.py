@@ -1,6 +1,6 @@
 """The child process of a worker returns JSON for every output of a node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ import pytest
 from edge.features.flows.nodes import progress
 from edge.features.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeError, NodeKind, Output
 from edge.features.flows.plugins import load_kinds
+from edge.features.flows.worker import stated
 from edge.features.flows.worker_child import answer
+from edge.foundation.text import Text
 from tests.features.flows.site_kinds import write_check
 
 LOOP: list[Any] = []
@@ -51,6 +53,11 @@ def returning(value: Any) -> dict[str, Any]:
     return answer(kinds, {"kind": "k", "config": {}, "attempt": attempt}, ignored)
 
 
+def reason_of(answered: Mapping[str, Any]) -> str:
+    """Return the reason of a failure in English."""
+    return str(stated(answered["failed"]))
+
+
 @pytest.mark.parametrize("value", [None, 1, 2**64, -2.5, "ü\u0000", [True, {"a": []}], {"k": "v" * 1_000_000}])
 def test_json_output_is_returned_unchanged(value: Any) -> None:
     assert returning(value) == {"output": value, "withheld": None, "memory": None}
@@ -76,13 +83,20 @@ def test_json_output_is_returned_unchanged(value: Any) -> None:
     ],
 )
 def test_invalid_output_is_a_failure_with_a_reason(value: Any, reason: str) -> None:
-    assert returning(value)["failed"].startswith(reason)
+    assert reason_of(returning(value)).startswith(reason)
+
+
+def test_reason_of_a_node_is_for_each_language() -> None:
+    long = Text.of("{url}: more than {most} bytes", url="http://plc/", most=5)
+    found = stated(returning(NodeError(long))["failed"])
+    assert isinstance(found, Text)
+    assert found.in_language("de") == "http://plc/: mehr als 5 Byte"
 
 
 def test_invalid_config_is_a_failure(tmp_path: Path) -> None:
     kinds = load_kinds(write_check(tmp_path))
     attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
     found = answer(kinds, {"kind": "site.check", "config": {"how": 5}, "attempt": attempt}, ignored)
-    assert found["failed"].startswith("ValidationError")
+    assert reason_of(found).startswith("ValidationError")
     built_in = answer(kinds, {"kind": "tag.latest", "config": {"tag": "t"}, "attempt": attempt}, ignored)
-    assert built_in["failed"] == "tag.latest does not run in a worker"
+    assert reason_of(built_in) == "tag.latest does not run in a worker"

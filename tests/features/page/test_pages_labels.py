@@ -6,7 +6,7 @@ from enum import Enum
 
 import pytest
 
-from edge.features.flows.cycle import CycleStatus, NodeStatus
+from edge.features.flows.cycle import CycleStatus, NodeStatus, SkipReason
 from edge.features.flows.state import FlowStatus
 from edge.features.page.pages import template_folders
 from edge.foundation.text import labels, language_for
@@ -55,6 +55,7 @@ def test_catalogue_has_every_label_that_pages_name() -> None:
         ("flow", FlowStatus),
         ("flow", CycleStatus),
         ("flow", NodeStatus),
+        ("flow", SkipReason),
     ],
 )
 def test_every_state_name_of_the_product_has_a_label(prefix: str, names: Iterable[Enum]) -> None:

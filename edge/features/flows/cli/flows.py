@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.operator import operator_languages
 from edge.cli.terminal.output import print_json, print_text, usage_failure
 from edge.cli.terminal.store_access import FILE, json_option, read_json, settings_option
 from edge.drawing.svg import chart_svg
@@ -25,7 +26,7 @@ from edge.features.flows.public_flow import PublicCycle
 from edge.features.flows.public_form import load_cycle
 from edge.features.flows.trial import TrialInput, public_trial, run_trial
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.text import Text
+from edge.foundation.text import Text, language_for
 from edge.ports.sample_lines import Sample, read_lines
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -168,7 +169,7 @@ def test(
     history = _read_history(tags_file) if tags_file else SampleHistory({})
     trial_input = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
     for cycle in run_trial(plan, trial_input, cycles, start):
-        public_cycle = public_trial(cycle)
+        public_cycle = public_trial(cycle, language_for(operator_languages()))
         if as_json:
             print_json(public_cycle)
         else:

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 from rich.live import Live
-from rich.text import Text
+from rich.text import Text as RichText
 
-from edge.cli.terminal.operator import recorded
+from edge.cli.terminal.operator import operator_languages, recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
@@ -33,6 +33,7 @@ from edge.features.flows.public_form import public_cycle, public_detail, public_
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import FlowRecord
+from edge.foundation.text import Text, language_for
 from edge.model.instant import Instant, parse_instant
 from edge.station.clock import store_clock
 
@@ -84,10 +85,10 @@ def run_with_flows(settings_file: Path | None, work: Callable[[FlowService], Awa
 
 
 @asynccontextmanager
-async def _changing(at: StoreAccess, action: str, flow: str, reason: str = "") -> AsyncIterator[FlowService]:
+async def _changing(at: StoreAccess, action: str, flow: str, reason: str | Text = "") -> AsyncIterator[FlowService]:
     """Change a flow in the block, with a record in the audit trail."""
     service = await flows_of(at)
-    async with recorded(at, action, flow, reason):
+    async with recorded(at, action, flow, str(reason)):
         yield service
 
 
@@ -95,8 +96,13 @@ def _status(flow: FlowRecord) -> str:
     return f"{flow.flow_id}: {flow.status.value}"
 
 
+_BY_HAND: Final = Text.of("by hand")
 reason_option = click.option(
-    "--reason", default="by hand", show_default=True, help="Reason, for the log and the status."
+    "--reason",
+    default=str(_BY_HAND),
+    show_default=True,
+    callback=lambda _context, _option, reason: _BY_HAND if reason == str(_BY_HAND) else reason,
+    help="Reason, for the log and the status.",
 )
 
 
@@ -137,7 +143,7 @@ async def start(at: StoreAccess, flow: str) -> str:
 @click.option("--component", type=click.IntRange(min=0), help="Only this component, in the running cycle.")
 @reason_option
 @store_action
-async def stop(at: StoreAccess, flow: str, component: int | None, reason: str) -> str:
+async def stop(at: StoreAccess, flow: str, component: int | None, reason: str | Text) -> str:
     """Stop a flow: its running cycle ends by itself, no further one begins.
 
     With --component only the nodes of that component that have not started in the running cycle are skipped.
@@ -157,7 +163,13 @@ async def stop(at: StoreAccess, flow: str, component: int | None, reason: str) -
 @reason_option
 @settings_option
 def terminate(
-    flow: str, node: str | None, component: int | None, reason: str, settings_file: Path | None, *, only_cycle: bool
+    flow: str,
+    node: str | None,
+    component: int | None,
+    reason: str | Text,
+    settings_file: Path | None,
+    *,
+    only_cycle: bool,
 ) -> None:
     """Cancel a flow, or a part of its running cycle, at once.
 
@@ -271,7 +283,8 @@ _POLL_S = 0.2
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the flows of the store with their state, cycles and next instant."""
-    flows = [public_flow(flow) for flow in await (await flows_of(at)).load_all()]
+    language = language_for(operator_languages())
+    flows = [public_flow(flow, language) for flow in await (await flows_of(at)).load_all()]
     width = max((len(flow.id) for flow in flows), default=0)
     lines = [_line(flow, width) for flow in flows]
     return CommandOutput(flows, "\n".join(lines) or "no flows; register one with `edge flows put FLOW.json --start`")
@@ -288,7 +301,7 @@ def _line(flow: PublicFlow, width: int) -> str:
 @store_command
 async def show(at: StoreAccess, flow: str, cycle: int | None) -> CommandOutput:
     """Show the comprehensive status of a flow: schedule, counts, components, last cycle, nodes by state."""
-    detail = await public_detail(await flows_of(at), flow, cycle)
+    detail = await public_detail(await flows_of(at), flow, cycle, language=language_for(operator_languages()))
     cycles = cycle_lines(detail.cycle) if detail.cycle else ["no cycle"]
     return CommandOutput(detail, "\n".join((*flow_lines(detail), *cycles)))
 
@@ -299,14 +312,14 @@ async def show(at: StoreAccess, flow: str, cycle: int | None) -> CommandOutput:
 @settings_option
 def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
     """Show each change of the running cycle with progress bars: one of the cycle, one of each node in a worker."""
-    console = open_console()
+    console, language = open_console(), language_for(operator_languages())
 
     async def work(service: FlowService) -> None:
         with Live(console=console, auto_refresh=False, transient=False) as live:
 
             def draw(lines: list[str]) -> None:
                 if console.is_terminal:
-                    live.update(Text("\n".join(lines)), refresh=True)
+                    live.update(RichText("\n".join(lines)), refresh=True)
                 else:
                     print_text("\n".join(lines))
 
@@ -314,8 +327,11 @@ def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
             ended: set[int] = set()
             while cycles is None or len(ended) < cycles:
                 cycle_record = await service.load_cycle(await service.load(flow))
-                cycle = public_cycle(cycle_record, await service.progress(cycle_record.cycle)) if cycle_record else None
-                lines = progress_lines(cycle) if cycle else []
+                lines, cycle = [], None
+                if cycle_record:
+                    progress = await service.progress(cycle_record.cycle)
+                    cycle = public_cycle(cycle_record, progress, language=language)
+                    lines = progress_lines(cycle)
                 if lines != shown:
                     draw(lines)
                     shown = lines

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from edge.features.flows.nodes.outside import Action, Query
+from edge.foundation.text import Text, as_text
 
 
 class Inputs(Enum):
@@ -27,6 +28,10 @@ class Withheld(Enum):
 
 class NodeError(Exception):
     """An attempt that failed; the message becomes the reason of the node task."""
+
+    def __init__(self, message: str | Text) -> None:
+        super().__init__(str(message))
+        self.text = as_text(message)
 
 
 class NodeConfig(Struct, frozen=True, forbid_unknown_fields=True):

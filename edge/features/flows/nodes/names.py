@@ -78,5 +78,5 @@ def evaluate(expression: Expression, attempt: Attempt) -> Any:
     try:
         value = expression.evaluate(attempt)
     except EvaluationError as error:
-        raise NodeError(str(error)) from None
+        raise NodeError(error.text) from None
     return None if value is UNKNOWN else value

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from edge.features.flows.nodes.kind import NodeError
+from edge.foundation.text import Text
 
 Number: TypeAlias = int | float
 
@@ -12,7 +13,9 @@ Number: TypeAlias = int | float
 def require_list(value: object) -> Sequence[Any]:
     """Return the input as a list; raises NodeError."""
     if not isinstance(value, (list, tuple)):
-        raise NodeError(f"the input is {describe(value)}; this node takes a list of numbers or samples")
+        raise NodeError(
+            Text.of("the input is {found}; this node takes a list of numbers or samples", found=describe(value))
+        )
     return value
 
 
@@ -20,7 +23,9 @@ def number_of(item: object) -> Number:
     """Return a number, or that of a sample; raises NodeError for anything else."""
     value = item.get("value") if isinstance(item, Mapping) else item
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise NodeError(f"the list holds {describe(value)}; this node takes numbers or samples of numbers")
+        raise NodeError(
+            Text.of("the list holds {found}; this node takes numbers or samples of numbers", found=describe(value))
+        )
     return value
 
 
@@ -28,7 +33,7 @@ def time_of(item: object) -> Number:
     """Return the time of a sample in milliseconds since the epoch; raises NodeError for anything else."""
     at = item.get("at") if isinstance(item, Mapping) else None
     if isinstance(at, bool) or not isinstance(at, (int, float)):
-        raise NodeError('a rate needs samples with their time; set "samples": true at the tag.window')
+        raise NodeError(Text.of('a rate needs samples with their time; set "samples": true at the tag.window'))
     return at
 
 
@@ -45,18 +50,18 @@ def finite(value: Number) -> Number | None:
     return value if is_finite(value) else None
 
 
-def describe(value: object) -> str:
+def describe(value: object) -> Text:
     """Return what kind of JSON value this is, for an error."""
     match value:
         case None:
-            return "null"
+            return Text.of("null")
         case bool():
-            return "a boolean"
+            return Text.of("a boolean")
         case int() | float():
-            return "a number"
+            return Text.of("a number")
         case str():
-            return "a text"
+            return Text.of("a text")
         case list() | tuple():
-            return "a list"
+            return Text.of("a list")
         case _:
-            return "an object"
+            return Text.of("an object")

@@ -14,6 +14,7 @@ from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import AppendToFile
 from edge.foundation.files import append_whole
 from edge.foundation.instant import Clock
+from edge.foundation.text import Text
 
 LARGEST_FILE: Final = 10 << 20
 """In bytes; each file has one previous file of that size."""
@@ -42,12 +43,15 @@ class FileAppender:
             try:
                 size = await asyncio.to_thread(self._append, self._directory / action.file, rows)
             except OSError as error:
-                raise NodeError(f"{action.file}: {error.strerror or error}") from None
+                raise NodeError(Text.of("{file}: {reason}", file=action.file, reason=error.strerror or error)) from None
         return {"file": action.file, "bytes": size}
 
     def _append(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         if any(_TIME in row for row in rows):
-            raise NodeError(f"{path.name}: a member has the name {_TIME} of the column of the instant")
+            fault = Text.of(
+                "{file}: a member has the name {column} of the column of the instant", file=path.name, column=_TIME
+            )
+            raise NodeError(fault)
         self._directory.mkdir(parents=True, exist_ok=True)
         if path.suffix != ".csv":
             return _append_columns(path, self._clock(), rows, self._largest)
@@ -66,7 +70,14 @@ class FileAppender:
         for row in rows:
             timed = {_TIME: time, **row}
             if set(columns) != set(timed):
-                raise NodeError(f"{path.name} has the columns {', '.join(columns)}, the value has {', '.join(timed)}")
+                raise NodeError(
+                    Text.of(
+                        "{file} has the columns {columns}, the value has {found}",
+                        file=path.name,
+                        columns=", ".join(columns),
+                        found=", ".join(timed),
+                    )
+                )
             writer.writerow([_cell(timed[column]) for column in columns])
         return append_whole(path, text.getvalue().encode(errors="replace"), _MODE)
 
@@ -86,7 +97,7 @@ def _append_columns(path: Path, at: int, rows: Sequence[Mapping[str, Any]], larg
         # The library is an extra of the package.
         from edge.features.flows.ports.columns import append_columns  # noqa: PLC0415
     except ImportError:
-        raise NodeError("files of columns need nanoarrow: pip install 'microdcs-edge[history]'") from None
+        raise NodeError(Text.of("files of columns need nanoarrow: pip install 'microdcs-edge[history]'")) from None
     return append_columns(path, at, rows, largest)
 
 

@@ -24,12 +24,14 @@ from edge.foundation.column_file import (
     text_column,
 )
 from edge.foundation.files import append_whole
+from edge.foundation.text import Text
 
 TIME: Final = "time"
 _MODE: Final = 0o640
 _NUMBER: Final = "a number"
 _FLAG: Final = "true or false"
 _TEXT: Final = "text"
+_TYPES: Final = {_NUMBER: Text.of("a number"), _FLAG: Text.of("true or false"), _TEXT: Text.of("text")}
 _ARROW_TYPES: Final = {na.Type.DOUBLE: _NUMBER, na.Type.BOOL: _FLAG, na.Type.STRING: _TEXT}
 
 Columns = Mapping[str, str]
@@ -90,7 +92,14 @@ def _type_of(value: Any) -> str:
 def _batch(file: str, columns: Columns, at: int, rows: Sequence[Mapping[str, Any]]) -> Any:
     for row in rows:
         if row.keys() != columns.keys():
-            raise NodeError(f"{file} has the columns {', '.join(columns)}, the value has {', '.join(row)}")
+            raise NodeError(
+                Text.of(
+                    "{file} has the columns {columns}, the value has {found}",
+                    file=file,
+                    columns=", ".join(columns),
+                    found=", ".join(row),
+                )
+            )
     encoded = [instant_column([at] * len(rows))]
     encoded += [_column(file, name, kind, [row[name] for row in rows]) for name, kind in columns.items()]
     return na.c_array_from_buffers(_arrow_schema(columns), len(rows), [None], children=encoded)
@@ -99,13 +108,23 @@ def _batch(file: str, columns: Columns, at: int, rows: Sequence[Mapping[str, Any
 def _column(file: str, name: str, kind: str, values: Sequence[Any]) -> Any:
     wrong = next((value for value in values if value is not None and kind not in {_TEXT, _type_of(value)}), None)
     if wrong is not None:
-        raise NodeError(f"column {name} of {file} holds {kind}, the value is {_type_of(wrong)}")
+        raise NodeError(
+            Text.of(
+                "column {column} of {file} holds {expected}, the value is {found}",
+                column=name,
+                file=file,
+                expected=_TYPES[kind],
+                found=_TYPES[_type_of(wrong)],
+            )
+        )
     match kind:
         case "a number":
             try:
                 return number_column([None if value is None else float(value) for value in values])
             except OverflowError:
-                raise NodeError(f"column {name} of {file}: the number is too large") from None
+                raise NodeError(
+                    Text.of("column {column} of {file}: the number is too large", column=name, file=file)
+                ) from None
         case "true or false":
             return flag_column(values)
         case _:

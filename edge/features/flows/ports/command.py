@@ -10,6 +10,7 @@ from edge.features.flows.nodes.outside import CommandEquipment, task_of
 from edge.features.flows.redis_state import keep_answer
 from edge.features.flows.state import KeptAnswer
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.sfc.identifiers import command_id
 from edge.sfc.signal import Phase
 from edge.station.direct_commands import DirectCommands, result_of
@@ -48,9 +49,21 @@ class EquipmentCommander:
         task_id = task_of(action_id)
         watched_equipment = self._equipment.get(action.equipment)
         if watched_equipment is None:
-            raise NodeError(f"there is no equipment {action.equipment!r}; known: {_list(self._equipment)}")
+            raise NodeError(
+                Text.of(
+                    "there is no equipment {equipment!r}; known: {known}",
+                    equipment=action.equipment,
+                    known=_list(self._equipment),
+                )
+            )
         if action.type_id not in watched_equipment.type_ids:
-            raise NodeError(f"{action.equipment} takes no commands of type {action.type_id!r}")
+            raise NodeError(
+                Text.of(
+                    "{equipment} takes no commands of type {type_id!r}",
+                    equipment=action.equipment,
+                    type_id=action.type_id,
+                )
+            )
         command = Command(
             command_id=command_id(action_id, _RUN, _RUN, action.attempt),
             phase=Phase.START,
@@ -74,7 +87,7 @@ class EquipmentCommander:
                 raise OutcomeUnknownError(answer.reason)
             return result_of(answer)
         except Refused as refusal:
-            raise NodeError(refusal.message) from None
+            raise NodeError(refusal.text) from None
 
     def _keep(self, command: Command, answer: EquipmentAnswer) -> Commit:
         """Keep an answer with the node task: a gateway that is killed before the node ends must not lose it."""
@@ -82,5 +95,5 @@ class EquipmentCommander:
         return keep_answer(self._keys, command.job_id, KeptAnswer(command.attempt, answer.data, error))
 
 
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+def _list(names: Iterable[str]) -> str | Text:
+    return ", ".join(sorted(names)) or Text.of("none")

@@ -6,6 +6,7 @@ import msgspec
 
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import RedisValue
+from edge.foundation.text import Text
 from edge.store.other_redis import open_foreign
 
 
@@ -18,4 +19,4 @@ async def read_key(query: RedisValue, _action_id: str) -> Any:
         async with open_foreign(query.url) as foreign:
             return msgspec.to_builtins(await foreign.read_value(query.key, query.encoding), str_keys=True)
     except (ValueError, TypeError) as error:
-        raise NodeError(f"key {query.key[:200]!r}: {error}") from None
+        raise NodeError(Text.of("key {key!r}: {reason}", key=query.key[:200], reason=error)) from None

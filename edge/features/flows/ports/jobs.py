@@ -9,6 +9,7 @@ import msgspec
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import JobResults, StartJob, task_of
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import validate_id
 from edge.model.action_attempt import ATTEMPTS_ID, joining_process_of
 from edge.model.instant import milliseconds
@@ -34,9 +35,9 @@ class JobStarter:
         """Store and start a job and return its id; raises NodeError when the station refuses it."""
         task_id = task_of(action_id)
         if action.scope not in self._scopes:
-            raise NodeError(f"this gateway does not serve scope {action.scope!r}")
+            raise NodeError(Text.of("this gateway does not serve scope {scope!r}.", scope=action.scope))
         if faults := list(validate_id("JobOrderID", task_id)):
-            raise NodeError("; ".join(map(str, faults)))
+            raise NodeError(join_texts("; ", faults))
         values = action.value if isinstance(action.value, dict) else {}
         order = JobOrder(
             job_order_id=task_id,
@@ -49,9 +50,11 @@ class JobStarter:
         try:
             answer = await self._jobs.call(call)
         except (Refused, msgspec.ValidationError) as error:
-            raise NodeError(str(error)) from None
+            raise NodeError(error.text if isinstance(error, Refused) else str(error)) from None
         if answer.status is not ReturnStatus.NO_ERROR:
-            raise NodeError(str(answer.reason) or f"the station answers {answer.status.name}")
+            raise NodeError(
+                answer.reason if answer.reasons else Text.of("the station answers {status}", status=answer.status.name)
+            )
         return {"job": task_id, "work_master": action.work_master}
 
 

@@ -22,6 +22,7 @@ from edge.features.flows.nodes.outside import (
     WriteTag,
     WriteVariable,
 )
+from edge.foundation.text import Text
 
 Handler = Callable[[Any, str], Awaitable[Any]]
 """A function of a query or an action and its id that returns a JSON value."""
@@ -29,21 +30,21 @@ Handler = Callable[[Any, str], Awaitable[Any]]
 Handlers = Mapping[type, Handler]
 """By the type of the query or the action."""
 
-_NAMES: Final[Mapping[type, str]] = {
-    LatestValue: "tags",
-    SampleWindow: "tags",
-    WriteTag: "tags",
-    JobResults: "job results",
-    VariableValue: "OPC UA variables of equipment",
-    WriteVariable: "OPC UA variables of equipment",
-    HttpResource: "HTTP",
-    PostResource: "HTTP",
-    RedisValue: "foreign Redis servers",
-    PublishMessage: "MQTT: it has no broker ([mqtt] url)",
-    StartJob: "jobs",
-    RaiseAlarm: "alarms",
-    AppendToFile: "files",
-    CommandEquipment: "commands outside of jobs",
+_NAMES: Final[Mapping[type, Text]] = {
+    LatestValue: Text.of("tags"),
+    SampleWindow: Text.of("tags"),
+    WriteTag: Text.of("tags"),
+    JobResults: Text.of("job results"),
+    VariableValue: Text.of("OPC UA variables of equipment"),
+    WriteVariable: Text.of("OPC UA variables of equipment"),
+    HttpResource: Text.of("HTTP"),
+    PostResource: Text.of("HTTP"),
+    RedisValue: Text.of("foreign Redis servers"),
+    PublishMessage: Text.of("MQTT: it has no broker ([mqtt] url)"),
+    StartJob: Text.of("jobs"),
+    RaiseAlarm: Text.of("alarms"),
+    AppendToFile: Text.of("files"),
+    CommandEquipment: Text.of("commands outside of jobs"),
 }
 
 
@@ -64,5 +65,5 @@ class HandlerTable:
     async def _handle(self, asked: Query | Action, action_id: str) -> Any:
         handler = self._handlers.get(type(asked))
         if handler is None:
-            raise NodeError(f"this gateway does not serve {_NAMES[type(asked)]}")
+            raise NodeError(Text.of("this gateway does not serve {what}", what=_NAMES[type(asked)]))
         return await handler(asked, action_id)

@@ -28,6 +28,7 @@ from edge.features.flows.ports.table import Handler
 from edge.features.flows.state import FlowState
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, now_ms
+from edge.foundation.text import Text
 from edge.ports.alarm import Alarm, AlarmCause, alarm_id
 from edge.ports.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
 from edge.ports.sample_lines import LineError, Quality, Sample, parse_line
@@ -236,7 +237,7 @@ class TagWriter:
         now = self._clock()
         sample = Sample(now, action.tag, action.value)
         if fault := fault_of(sample):
-            raise NodeError(f"tag {action.tag[:200]!r} cannot be written: {fault}")
+            raise NodeError(Text.of("tag {tag!r} cannot be written: {fault}", tag=action.tag[:200], fault=fault))
         batch = encode_batch(Batch("", 0, now, (sample,)))
         try:
             await self._store.commit(telemetry.append(self._store.keys, batch, self._stream_length))

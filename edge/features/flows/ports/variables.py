@@ -14,6 +14,7 @@ from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import VariableValue, WriteVariable
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, open_client
 
 Opener = Callable[[OpcuaEquipmentSettings], AbstractAsyncContextManager[ClientSession]]
@@ -84,8 +85,10 @@ class VariableClient:
     def _connection(self, equipment: str) -> _Connection:
         connection = self._connections.get(equipment)
         if connection is None:
-            known = ", ".join(sorted(self._connections)) or "none"
-            raise NodeError(f"there is no OPC UA equipment {equipment!r}; known: {known}")
+            known = ", ".join(sorted(self._connections)) or Text.of("none")
+            raise NodeError(
+                Text.of("there is no OPC UA equipment {equipment!r}; known: {known}", equipment=equipment, known=known)
+            )
         return connection
 
     async def _read(self, connection: _Connection, node: str) -> Any:
@@ -99,4 +102,4 @@ def _refusals() -> Any:
     try:
         yield
     except Refused as refusal:
-        raise NodeError(refusal.message) from None
+        raise NodeError(refusal.text) from None

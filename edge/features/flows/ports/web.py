@@ -11,6 +11,7 @@ import msgspec
 from edge.features.flows.attempt import LARGEST_OUTPUT, OutcomeUnknownError
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import HttpResource, PostResource
+from edge.foundation.text import Text
 
 _TIMEOUT_S: Final = 10.0
 
@@ -34,9 +35,9 @@ async def get_resource(query: HttpResource, _action_id: str) -> Any:
     try:
         return await asyncio.to_thread(_exchange, urllib.request.Request(query.url))  # noqa: S310 - the opener has no file:
     except urllib.error.HTTPError as error:
-        raise NodeError(f"{query.url}: status {error.code}") from None
+        raise NodeError(Text.of("{url}: status {code}", url=query.url, code=error.code)) from None
     except (OSError, http.client.HTTPException) as error:
-        raise NodeError(f"{query.url}: {_reason(error)}") from None
+        raise NodeError(Text.of("{url}: {reason}", url=query.url, reason=_reason(error))) from None
 
 
 async def post_resource(action: PostResource, action_id: str) -> Any:
@@ -51,12 +52,12 @@ async def post_resource(action: PostResource, action_id: str) -> Any:
     try:
         return await asyncio.to_thread(_exchange, request)
     except urllib.error.HTTPError as error:
-        raise NodeError(f"{action.url}: status {error.code}") from None
+        raise NodeError(Text.of("{url}: status {code}", url=action.url, code=error.code)) from None
     except ConnectionRefusedError as error:
-        raise NodeError(f"{action.url}: {_reason(error)}") from None
+        raise NodeError(Text.of("{url}: {reason}", url=action.url, reason=_reason(error))) from None
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.URLError) and isinstance(error.reason, ConnectionRefusedError):
-            raise NodeError(f"{action.url}: {_reason(error)}") from None
+            raise NodeError(Text.of("{url}: {reason}", url=action.url, reason=_reason(error))) from None
         raise OutcomeUnknownError(f"{action.url}: {_reason(error)}") from None
 
 
@@ -64,7 +65,7 @@ def _exchange(request: urllib.request.Request) -> Any:
     with _opener().open(request, timeout=_TIMEOUT_S) as response:
         content: bytes = response.read(LARGEST_OUTPUT + 1)
     if len(content) > LARGEST_OUTPUT:
-        raise NodeError(f"{request.full_url}: more than {LARGEST_OUTPUT} bytes")
+        raise NodeError(Text.of("{url}: more than {most} bytes", url=request.full_url, most=LARGEST_OUTPUT))
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):

@@ -20,7 +20,7 @@ def test_other_values_are_refused_as_numbers(item: object) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, "text", {"a": 1}])
 def test_input_that_is_not_a_list_is_named(value: object) -> None:
-    with pytest.raises(NodeError, match=describe(value)):
+    with pytest.raises(NodeError, match=str(describe(value))):
         require_list(value)
 
 
@@ -39,4 +39,4 @@ def test_results_that_are_not_finite_become_null() -> None:
     [(None, "null"), (True, "a boolean"), (1.5, "a number"), ("x", "a text"), ([], "a list"), ({}, "an object")],
 )
 def test_value_types_are_described_in_words(value: object, name: str) -> None:
-    assert describe(value) == name
+    assert str(describe(value)) == name
