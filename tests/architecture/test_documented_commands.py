@@ -8,7 +8,7 @@ import pytest
 
 from edge.cli import main
 from tests.architecture.sources import ROOT, project_files, text
-from tests.outside.page_commands import PageCommand, page_commands
+from tests.outside.page_commands import PageCommand, other_programs, page_commands
 
 PAGES = [path for path in project_files() if path.suffix == ".md" and path.name != "cli.md"]
 """cli.md is written from the commands."""
@@ -67,6 +67,46 @@ NOT_EXECUTED = {
     "docs/start.md": "both run without end: tests/features/simulator/cli/test_demo.py, tests/cli/test_run.py",
 }
 """Page with whole commands -> why no test executes them as they stand."""
+
+_SHELL = "tests/outside/test_shell_examples.py"
+OTHER_PROGRAMS = {
+    "curl": {
+        "docs/how-to/add-a-feature.md": "tests/app/test_features_added.py asks the same over HTTP",
+        "docs/how-to/monitoring.md": _SHELL,
+        "docs/how-to/release-a-recipe.md": _SHELL,
+        "docs/reference/http-api.md": _SHELL,
+    },
+    "mosquitto_passwd": {"docs/how-to/two-machines-and-a-witness.md": "tests/system/test_line.py"},
+    "mosquitto_pub": {
+        "docs/how-to/first-alarm.md": "tests/outside/test_first_alarm.py",
+        "docs/how-to/first-flow.md": _SHELL,
+        "docs/how-to/first-job.md": "tests/system/test_first_job.py",
+        "docs/how-to/samples-from-mqtt.md": _SHELL,
+        "docs/reference/equipment.md": "tests/outside/test_mosquitto_examples.py",
+        "docs/reference/northbound.md": "tests/outside/test_mosquitto_examples.py",
+    },
+    "mosquitto_sub": {
+        "docs/how-to/first-flow.md": _SHELL,
+        "docs/how-to/first-job.md": "tests/system/test_first_job.py",
+        "docs/reference/equipment.md": "tests/outside/test_mosquitto_examples.py",
+    },
+    "nft": {"docs/how-to/hardening.md": "changes the firewall of the machine: tests/system/test_line.py loads a table"},
+    "openssl": {
+        "docs/how-to/opcua-equipment.md": "tests/outside/test_encrypted_source.py",
+        "docs/how-to/two-machines-and-a-witness.md": "tests/system/test_line.py",
+    },
+    "pip": {"docs/how-to/write-a-node-kind.md": "tests/features/flows/test_plugins_package.py"},
+    "python": {
+        "docs/how-to/add-a-feature.md": "tests/app/test_features_added.py",
+        "docs/how-to/first-order.md": "tests/outside/test_first_order.py",
+    },
+    "redis-cli": {"docs/how-to/samples-from-redis.md": "tests/outside/test_mirrors.py"},
+}
+"""Program of others -> page with a command of it -> the test that executes it, or why no test does so as it stands.
+
+Commands of systemd, apt and coreutils belong to an installed machine: tests/system calls those of the first job and of
+a line on machines that boot.
+"""
 
 _OF_THE_EXAMPLE = "edge has no command shifts"
 """The page `add-a-feature` writes this command; its test calls it in a copy."""
@@ -175,6 +215,17 @@ def test_test_of_a_page_reads_the_page(page: str) -> None:
     assert Path(page).stem in text(Path(EXECUTED[page]))
 
 
+def test_commands_of_other_programs_are_executed_or_a_reason_is_named() -> None:
+    shown = {
+        program: {str(page) for page in PAGES if any(program == name for name in other_programs(text(page)))}
+        for program in OTHER_PROGRAMS
+    }
+    assert shown == {program: rows.keys() for program, rows in OTHER_PROGRAMS.items()}
+
+
 def test_reasons_name_existing_tests() -> None:
-    named = {path for reason in NOT_EXECUTED.values() for path in re.findall(r"tests/[\w/]+(?:\.py)?", reason)}
+    others = [reason for rows in OTHER_PROGRAMS.values() for reason in rows.values()]
+    named = {
+        path for reason in [*NOT_EXECUTED.values(), *others] for path in re.findall(r"tests/[\w/]+(?:\.py)?", reason)
+    }
     assert [path for path in named if not (ROOT / path).exists()] == []

@@ -1,9 +1,10 @@
-"""Reads the commands `edge …` that the pages show."""
+"""Reads the commands that the pages show: those of `edge`, and the programs of others."""
 
 import re
 import shlex
 from collections.abc import Iterator
 from itertools import takewhile
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,6 +12,7 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$|((?:^(?: {4}|\t)[^\n]*\n?)+)", re.MU
 _LANGUAGES = {"", "sh"}
 _SHOWN = re.compile(r"(?:^|[\s(])(?:\S*bin/)?edge[ \t]+(?=\S)(.*)$", re.MULTILINE)
 _NAMED = re.compile(r"(?:sudo )?(?:[A-Z_]+=\S* )*(?:\S*bin/)?edge (.+)")
+_PROGRAM = re.compile(r"^\s*(?:sudo )?(?:[A-Z_]+=\S* )*([\w./-]+) ", re.MULTILINE)
 _END = re.compile(r"[|;&<>#)].*|2>.*")
 
 
@@ -30,6 +32,13 @@ def page_commands(page: str) -> Iterator[PageCommand]:
     for quoted in re.findall(r"`([^`\n]+)`", _BLOCK.sub("", written)):
         if match := _NAMED.fullmatch(quoted):
             yield PageCommand(_words(match[1]), is_whole=False)
+
+
+def other_programs(page: str) -> Iterator[str]:
+    """Yield the names of the programs with which the lines of the shell in the text of a page begin."""
+    for language, fenced, indented in _BLOCK.findall(page.replace("\\\n", " ")):
+        if language in _LANGUAGES:
+            yield from (Path(name).name for name in _PROGRAM.findall(fenced or indented))
 
 
 def _words(call: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Gateways of one store copy a set of another system, whichever of them is there."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 from tests.outside.plant import Mes, Wrench
-from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
+from tests.outside.servers import PREFIX, ROOT, SCOPE, Broker, Gateway, Store, ended, wait_for
 
 pytestmark = pytest.mark.slow
 
 LEFT = {"id": "early", "kind": "occurs", "pattern": "carriers.left", "while": "job.running", "severity": 700}
-COPY = "microdcs-edge:mirror:carriers"
+PAGE = ROOT / "docs" / "how-to" / "samples-from-redis.md"
+READ = re.findall(r"^    redis-cli (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[0].split()
+"""The command of the page that prints the copy."""
+COPY = READ[-1]
 
 
 @dataclass
@@ -29,7 +33,7 @@ class Site:
 
     def members(self) -> set[str]:
         """Return the members of the copy."""
-        return set(self.store.cli("SMEMBERS", COPY).split())
+        return set(self.store.cli(*READ).split())
 
     def wait_for_members(self, count: int) -> None:
         """Wait until the copy has so many members."""

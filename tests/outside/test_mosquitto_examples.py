@@ -73,9 +73,9 @@ class Station:
 
 
 @pytest.fixture
-def station(tmp_path: Path) -> Iterator[Station]:
+def station(tmp_path: Path, further_settings: str) -> Iterator[Station]:
     broker, store = Broker(tmp_path / "broker"), Store(tmp_path / "store")
-    settings = f'[redis]\nurl = "unix://{store.socket}"\n[opcua]\nendpoint = ""\n{EQUIPMENT}'
+    settings = f'[redis]\nurl = "unix://{store.socket}"\n[opcua]\nendpoint = ""\n{EQUIPMENT}{further_settings}'
     with ended(broker, store):
         broker.start()
         store.start()
