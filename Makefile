@@ -59,11 +59,11 @@ format: setup ## Format the code, and fix what ruff can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-test: setup ## Run the tests and measure branch coverage; SLOW=1: also those that take seconds; ARGS="..." for pytest
+test: setup ## Run the tests and measure branch coverage; SLOW=1: also those that take seconds, SLOW=only: those; ARGS="..." for pytest
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
 		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder \
-		$(if $(SLOW),-m "not system and not long") $(or $(ARGS),--ignore=tests/architecture)
+		$(if $(SLOW),-m "$(if $(filter only,$(SLOW)),(slow or hypothesis) and )not system and not long") $(or $(ARGS),--ignore=tests/architecture)
 	@$(if $(COVERAGE),$(BIN)/coverage combine --quiet && for room in $(COVERED); do \
 		echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90 || exit 1; done)
 
@@ -131,8 +131,8 @@ repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
 system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm; as root
 	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
 
-clean-clone: ## Run demo and every test of a clean clone in a minimal Debian; SUITE=bookworm; as root
-	@SUITE=$(or $(SUITE),trixie) .ci/clean-clone $(ARGS)
+clean-clone: ## Run demo and every test of a clean clone in a minimal Debian; SUITE=bookworm, SLOW=only; as root
+	@SUITE=$(or $(SUITE),trixie) SLOW=$(SLOW) .ci/clean-clone $(ARGS)
 
 ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container
 	@.ci/ansible $(ARGS)
