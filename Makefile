@@ -9,6 +9,7 @@
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES
 # make demo SCENE=flows          shows flows: a report of a sensor, one of job results, one that is stopped in part
 # make test ARGS="-k sequence"   hands arguments to pytest
+# make test SLOW=only           runs the tests that take seconds, and every property with all of its examples
 # make test WORKERS=2            runs two files at a time instead of four; many tests wait more than they compute
 # make deb SUITE=trixie          builds for one suite only; as root, as system-test and clean-clone
 
@@ -59,7 +60,7 @@ format: setup ## Format the code, and fix what ruff can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-test: setup ## Run the tests and measure branch coverage; SLOW=1: also those that take seconds, SLOW=only: those; ARGS="..." for pytest
+test: setup ## Run the tests and measure branch coverage; SLOW=1: also those that take seconds; ARGS="..." for pytest
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
 		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder \
