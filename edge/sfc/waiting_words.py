@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.expression.syntax import ExpressionSyntaxError, Name, names_of, parse
-from edge.foundation.text import Text, join_texts
+from edge.foundation.text import Text, as_text, join_texts
 from edge.model.localized_text import words_of
 from edge.sfc.condition import wake_instants
 from edge.sfc.net import Net, NetTransition
@@ -49,13 +49,15 @@ NEEDS_A_PERSON: Final = frozenset({WaitKind.FAILURE, WaitKind.UNKNOWN, WaitKind.
 class WaitInWords(Struct, frozen=True, kw_only=True):
     """What a run waits for: about what by its title, and why.
 
-    Times are milliseconds: for how long it has waited, and the time that the recipe allows, None where it allows any.
-    `action`, `step`, `intervention` and `locks`, those that others hold, name what it is about for a program.
+    `ask` says what a person does first, empty where the title says it. Times are milliseconds: for how long it has
+    waited, and the time that the recipe allows, None where it allows any. `action`, `step`, `intervention` and `locks`,
+    those that others hold, name what it is about for a program.
     """
 
     kind: WaitKind
     title: str
     text: str | Text
+    ask: str | Text = ""
     waited_ms: int | None = None
     allowed_ms: int | None = None
     action: str = ""
@@ -128,8 +130,9 @@ def _action(net: Net, wait: ActionWaits, languages: Sequence[str], facts: WaitFa
     types = (action.type_id for action in actions if action.name == wait.action)
     device = next((facts.equipment[type_id] for type_id in types if type_id in facts.equipment), "")
     title = action_title(net, wait.action, wait.step, languages)
-    kind, waited, allowed = WaitKind.EQUIPMENT, wait.age_ms, wait.left_ms
+    kind, waited, allowed, ask = WaitKind.EQUIPMENT, wait.age_ms, wait.left_ms, as_text("")
     if wait.state is ActionState.UNKNOWN:
+        ask = Text.of("Look at “{subject}”, then decide", subject=_work(net, wait, title, languages))
         kind, text, allowed = WaitKind.UNKNOWN, wait.error or Text.of("its outcome is not known"), None
     elif not wait.sent:
         text = Text.of("not sent to {equipment} yet", equipment=device) if device else Text.of("not sent yet")
@@ -143,11 +146,18 @@ def _action(net: Net, wait: ActionWaits, languages: Sequence[str], facts: WaitFa
         kind=kind,
         title=title,
         text=text,
+        ask=ask,
         waited_ms=waited,
         allowed_ms=None if allowed is None else (waited or 0) + allowed,
         action=wait.action,
         step=wait.step,
     )
+
+
+def _work(net: Net, wait: ActionWaits, title: str, languages: Sequence[str]) -> str:
+    """Return the name of the work that a person looks at: its step says which bolt, its action what was done."""
+    of_step = step_title(net, wait.step, languages) if wait.step in net.steps else ""
+    return " – ".join(dict.fromkeys(filter(None, (of_step, title))))
 
 
 def _transition(

@@ -184,6 +184,7 @@ class WaitingSecondPerson(Struct, frozen=True, kw_only=True):
 class WordedWait(Struct, frozen=True, kw_only=True):
     """What a job waits for, for a person: `title: text`, without a formula, in the language of the reader.
 
+    `ask` says what a person does first; it is empty where the title says it.
     `kind` is `failure`, `unknown`, `second_person`, `lock`, `equipment`, `time`, `condition` or `pause`. It has waited
     for `seconds`, of `of_seconds` that the recipe allows. `intervention` is what another person has asked for, `locks`
     are those that others hold.
@@ -193,6 +194,7 @@ class WordedWait(Struct, frozen=True, kw_only=True):
     needs_person: bool
     title: str
     text: str
+    ask: str
     seconds: float | None
     of_seconds: float | None
     action: str
@@ -455,6 +457,7 @@ def _words(wait: WaitInWords, language: str) -> WordedWait:
         needs_person=wait.kind in NEEDS_A_PERSON,
         title=wait.title,
         text=stated_in(wait.text, language),
+        ask=stated_in(wait.ask, language),
         seconds=_seconds(wait.waited_ms),
         of_seconds=_seconds(wait.allowed_ms),
         action=wait.action,

@@ -27,7 +27,7 @@ INTERVENTION_METHODS: Mapping[str, tuple[str, tuple[ua.Argument, ...]]] = Mappin
             (
                 _JOB,
                 argument("Action", _TEXT, "The action of unknown outcome."),
-                argument("Resolution", _TEXT, "`done`, `failed` or `repeat`."),
+                argument("Resolution", _TEXT, "It counts as `done` or `failed`; `repeat` sends its command again."),
                 argument("Reason", _TEXT, "What the operator has seen; it is kept with the job."),
                 argument("Data", _DATA_TYPE, "The result of an action that is done; null for none."),
             ),

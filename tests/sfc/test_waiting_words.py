@@ -118,6 +118,19 @@ def test_unknown_outcome_needs_a_person() -> None:
     assert "power lost" in str(words.text)
 
 
+def test_unknown_outcome_asks_to_look_at_the_work_of_its_step() -> None:
+    data = chain("A B", {**action("bolt", "A"), "title": {"en": "Tighten", "de": "Anziehen"}})
+    data["steps"][0]["title"] = {"en": "Bolt 1", "de": "Schraube 1"}
+    driven = Driven(net_of(data))
+    driven.signal(Unknown("J1/R1/bolt/1", "power lost"), 100)
+    for language, ask in (
+        ("en", "Look at “Bolt 1 – Tighten”, then decide"),
+        ("de", "Sehen Sie „Schraube 1 – Anziehen“ an, dann entscheiden Sie"),
+    ):
+        (words,) = _waits(driven, 200, _FACTS, language)
+        assert stated_in(words.ask, language) == ask
+
+
 def test_paused_job_waits_for_its_resume() -> None:
     driven = Driven(net_of(chain("A B", action("bolt", "A"))))
     driven.signal(Pause(), 1000)

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from typing import assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from edge.foundation.text import Text, as_text
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.run import ActionState, Association
-from edge.sfc.signal import Intervene
+from edge.sfc.signal import Intervene, Resolution
 from edge.sfc.waiting import (
     START,
     ActionWaits,
@@ -79,7 +79,7 @@ def words_line(words: WordedWait) -> str:
     if words.seconds is not None:
         of = "" if words.of_seconds is None else f" of {duration(round(words.of_seconds * 1000))}"
         texts.append(f"{duration(round(words.seconds * 1000))}{of}")
-    return ": ".join(text for text in (words.title, ", ".join(texts)) if text)
+    return ": ".join(text for text in (words.ask or words.title, ", ".join(texts)) if text)
 
 
 def _unsent(stored: StoredJob) -> tuple[Association, ...]:
@@ -106,6 +106,13 @@ def _run_clock(stored: StoredJob, now: int) -> int | None:
     return None if stored.run and stored.run.paused else now
 
 
+_EFFECTS: Final = {
+    Resolution.DONE: "it counts as done, with the result in --data, and the job continues",
+    Resolution.FAILED: "it counts as failed, and the job continues as after any failure",
+    Resolution.REPEAT: "its command is sent to the equipment once more",
+}
+
+
 def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
     match waiting:
         case TransitionWaits(sources, targets, condition, unmet):
@@ -119,8 +126,10 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
             error = waiting.error or "outcome unknown"
             yield f"action {waiting.action} of {waiting.step}: {error}{sent}, attempt {waiting.attempt}"
             subject = f"{shlex.quote(job_id)} {shlex.quote(waiting.action)}"
-            yield "    look at the work, then decide, with --done, --failed or --repeat:"
-            yield f"    edge jobs resolve {subject} --done --reason 'what was seen'"
+            yield "    look at the work, then decide:"
+            for resolution, effect in _EFFECTS.items():
+                yield f"    edge jobs resolve {subject} --{resolution.value} --reason 'what was seen'"
+                yield f"        {effect}"
         case ActionWaits():
             since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
             state = waiting.state if waiting.sent else "not sent yet"

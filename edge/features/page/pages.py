@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import jinja2
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -80,7 +81,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
     return "station.html", {
         "jobs": details,
         "asks": asks,
-        "names_with_pin": services.users.names_with_pin() if caller.at_panel else (),
+        "names_with_pin": _names_with_pin(services, caller),
         "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
         "ended": sorted(
             (job_summary for job_summary in page.jobs if job_summary.state in {"Ended", "Aborted"}),
@@ -91,6 +92,10 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
         "alarms": by_need(await kept_alarms.load_public(store, caller.languages)),
         "subjects": ["jobs", "station", "alarms", *(f"job:{job_summary.job_order_id}" for job_summary in running)],
     }
+
+
+def _names_with_pin(services: WebServices, caller: WebCaller) -> Sequence[str]:
+    return services.users.names_with_pin() if caller.at_panel else ()
 
 
 async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
@@ -113,6 +118,8 @@ async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str
         "findings": _findings(services, caller, stored_job.job.recipe.hash),
         "history": history,
         "results": job_views.results_of(stored_job, caller.language, _MOST_RESULTS).results,
+        "asks": [ask for ask in await read_asks(services, caller.languages) if ask.job_id == job_id],
+        "names_with_pin": _names_with_pin(services, caller),
         "subjects": [f"job:{job_id}"],
     }
 
@@ -270,6 +277,15 @@ _PICTURE_S: Final = 3600
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
+class LoginPage(Struct, frozen=True):
+    """What the form of a login shows; `next` is the page that it leads to."""
+
+    problem: str = ""
+    name: str = ""
+    names: tuple[str, ...] = ()
+    next: str = "/"
+
+
 class Pages:
     """The pages of one gateway."""
 
@@ -308,7 +324,7 @@ class Pages:
         try:
             caller = await self._callers.find(request)
             if caller is None:
-                return RedirectResponse("/login", 303)
+                return RedirectResponse(_login_address(request), 303)
             if not is_live(request):
                 return await self._rendered(render, request, caller)
             path = request.scope["path"]
@@ -335,7 +351,7 @@ class Pages:
             return await self._page(functools.partial(manual_page, name), request)
         try:
             if await self._callers.find(request) is None:
-                return RedirectResponse("/login", 303)
+                return RedirectResponse(_login_address(request), 303)
             file = await manual_file(self._services, name)
         except EdgeError as error:
             return await self._error(request, error)
@@ -350,14 +366,16 @@ class Pages:
     async def _login_form(self, request: Request) -> Response:
         names = self._services.users.names_with_pin() if self._callers.at_panel(request) else ()
         by_pin = bool(names) and "password" not in request.query_params
-        return await self._login_page(request, "", "", 200, names if by_pin else ())
+        login = LoginPage(next=_own_address(request.query_params.get("next", "")))
+        return await self._login_page(request, replace(login, names=names if by_pin else ()))
 
-    async def _login_page(
-        self, request: Request, problem: str, name: str, status: int, names: Sequence[str]
-    ) -> Response:
-        """Return the form: of these names and a PIN, without names that of name and password."""
-        template = "login-pin.html" if names else "login.html"
-        data = {"problem": problem, "name": name, "names": names, "subjects": []}
+    async def _login_page(self, request: Request, page: LoginPage, status: int = 200) -> Response:
+        """Return the form: of names and a PIN, without names that of name and password."""
+        template = "login-pin.html" if page.names else "login.html"
+        is_visitor = False
+        with contextlib.suppress(Denied):
+            is_visitor = await self._callers.find(request) is not None
+        data = {**asdict(page), "has_back": is_visitor, "subjects": []}
         return await self._render(template, request, None, data, status)
 
     async def _log_in(self, request: Request) -> Response:
@@ -379,9 +397,11 @@ class Pages:
             text = error.text.in_language(language)
             problem = labels(language)["login_refused"] if is_refused else f"{text[:1].upper()}{text[1:]}"
             names = self._services.users.names_with_pin() if at_panel and "pin" in given else ()
-            return await self._login_page(request, problem, given.get("name", "") if names else "", error.status, names)
+            name = given.get("name", "") if names else ""
+            page = LoginPage(problem, name, tuple(names), _own_address(given.get("next", "")))
+            return await self._login_page(request, page, error.status)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
-        response = RedirectResponse("/", 303)
+        response = RedirectResponse(_own_address(given.get("next", "")), 303)
         set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
         return response
 
@@ -410,10 +430,12 @@ class Pages:
             language=language,
             gateway=self._services.gateway,
             path=request.scope["path"],
+            login=_login_address(request),
             panel_css=_stamp("panel.css", self._panel_css),
             at_panel=self._callers.at_panel(request),
             panel_idle=self._services.panels.idle_s,
             caller=caller,
+            is_stranger=caller is not None and not caller.user,
             roles=[role.name.lower() for role in Role if caller and role <= caller.role],
             keeps_results="archive" in self._services.ports,
             may_control=caller is not None and caller.role >= Role.OPERATOR,
@@ -466,6 +488,19 @@ def templates() -> jinja2.Environment:
     for name in environment.list_templates():
         environment.get_template(name)
     return environment
+
+
+def _login_address(request: Request) -> str:
+    """Return the address of the login that leads back to the page of a request."""
+    path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
+    here = _own_address(f"{path}?{query}" if query else path)
+    return "/login" if here == "/" else f"/login?next={quote(here, safe='')}"
+
+
+def _own_address(text: str) -> str:
+    """Return the address of a page of this gateway; that of the station for any other text."""
+    path = urlsplit(text).path if text.startswith("/") and not text.startswith("//") else ""
+    return text if path in PAGES or path.startswith(ADDRESS) else "/"
 
 
 async def _form(request: Request) -> Mapping[str, str]:

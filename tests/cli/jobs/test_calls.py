@@ -56,8 +56,13 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
     lines = why.output.splitlines()
     assert lines[4].startswith("  action a of one: outcome unknown: no result, sent ")
     assert lines[5:] == [
-        "      look at the work, then decide, with --done, --failed or --repeat:",
+        "      look at the work, then decide:",
         "      edge jobs resolve J1 a --done --reason 'what was seen'",
+        "          it counts as done, with the result in --data, and the job continues",
+        "      edge jobs resolve J1 a --failed --reason 'what was seen'",
+        "          it counts as failed, and the job continues as after any failure",
+        "      edge jobs resolve J1 a --repeat --reason 'what was seen'",
+        "          its command is sent to the equipment once more",
     ]
     waits = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waits"]
     assert waits["actions"][0]["error"] == "outcome unknown: no result"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from edge.access.login import Users
 from edge.features.page.attention import URGENT_SEVERITY, attention_of, by_need, needs_look
 from edge.features.page.models import Attention, AttentionLevel
 from edge.features.page.services import WebServices
@@ -18,7 +19,7 @@ from edge.ports.alarm import AckState, ActiveState, AlarmChangeKind, PublicAlarm
 from edge.station.equipment import OutcomeUnknown
 from edge.store import kept_alarms
 from edge.store.kept_alarms import AlarmChange
-from tests.features.page.serving import Browser, serving
+from tests.features.page.serving import Browser, services_of, serving
 from tests.features.telemetry.test_page import ALARM
 from tests.station.plant import FakeEquipment, Plant, action, linear, order, until_true
 
@@ -190,3 +191,14 @@ async def test_skipped_action_is_shown_with_the_name_of_the_person(browser: Brow
     page = (await alice.get("/job?id=J2")).text
     assert "skipped by alice: no bolt left" in page
     assert "✗</span> Completed, not OK" in page
+
+
+async def test_alarm_and_job_lead_a_stranger_to_the_login(plant: Plant, users: Users) -> None:
+    async with serving(services_of(plant, users, is_kiosk=True)) as browser:
+        host = f"localhost:{browser.port}"
+        await _raise(plant, 300)
+        page = (await browser.get("/", host=host)).text
+        job = (await browser.get("/job?id=J1", host=host)).text
+    assert '<a class="button" href="/login">Log in to acknowledge</a>' in page
+    assert '<a class="button" href="/login">Log in to operate</a>' in page
+    assert '<a class="button" href="/login?next=%2Fjob%3Fid%3DJ1">Log in to operate</a>' in job

@@ -264,6 +264,35 @@ async def test_login_by_form_works_without_javascript(browser: Browser) -> None:
     assert (await eve.get("/")).headers["location"] == "/login"
 
 
+@pytest.mark.parametrize(
+    ("next_", "location"),
+    [
+        ("/job?id=J1", "/job?id=J1"),
+        ("/help/docs/start.html", "/help/docs/start.html"),
+        ("//evil.example/job", "/"),
+        ("https://evil.example/jobs", "/"),
+        ("/\\evil.example", "/"),
+        ("/api/v1/jobs", "/"),
+        ("/jobs?x=\r\nset-cookie: a=b", "/jobs?x=%0D%0Aset-cookie:%20a=b"),
+    ],
+)
+async def test_login_leads_back_to_the_page_and_to_no_other_site(browser: Browser, next_: str, location: str) -> None:
+    headers = {"origin": browser.origin, "content-type": "application/x-www-form-urlencoded"}
+    form = await browser.get(f"/login?next={quote(next_, safe='')}")
+    assert ("evil.example/" in form.text, "<a" in form.text and 'class="button back"' in form.text) == (False, False)
+    wrong = await browser.send("POST", "/login", headers, f"name=eve&password=x&next={quote(next_, safe='')}".encode())
+    assert (wrong.status, "evil.example/" in wrong.text) == (401, False)
+    body = f"name=eve&password={quote(PASSWORD)}&next={quote(next_, safe='')}".encode()
+    reply = await browser.send("POST", "/login", headers, body)
+    assert (reply.status, reply.headers["location"]) == (303, location)
+
+
+async def test_page_of_a_stranger_leads_to_a_login_that_leads_back(browser: Browser) -> None:
+    assert (await browser.get("/job?id=J1")).headers["location"] == "/login?next=%2Fjob%3Fid%3DJ1"
+    page = (await browser.get("/login?next=%2Fjob%3Fid%3DJ1")).text
+    assert '<input type="hidden" name="next" value="/job?id=J1">' in page
+
+
 async def test_api_is_described_with_every_operation_and_type(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     page = (await eve.get("/api")).text

@@ -38,6 +38,14 @@ async def browser(plant: Plant, context: PromptContext, users: Users, tmp_path: 
 
 
 @pytest_asyncio.fixture
+async def kiosk(plant: Plant, context: PromptContext, users: Users, tmp_path: Path) -> AsyncIterator[Browser]:  # noqa: F811
+    """The page of a station that shows itself without a login on its own host."""
+    port = Prompts(context, (SCOPE,), ActiveRuns(plant.runs, (SCOPE,)).loaded.values, str(tmp_path))
+    async with serving(services_of(plant, users, ports={"prompts": port}, is_kiosk=True)) as found:
+        yield found
+
+
+@pytest_asyncio.fixture
 async def screen() -> AsyncIterator[Chromium]:
     """A browser without a login."""
     async with chromium() as found:
@@ -139,3 +147,44 @@ async def test_prompt_states_when_it_times_out_and_counts_down(
     text = await screen.run("document.querySelector('.job').innerText")
     assert "times out in 89 s" in text
     assert "of 90 s" not in text
+
+
+async def test_page_of_the_job_asks_and_takes_the_answer(plant: Plant, browser: Browser, screen: Chromium) -> None:
+    await ask(plant, "J1", prompt("enter", role="operator", text="See the label", fields=[{"name": "serial"}]))
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await screen.go(f"{browser.origin}/job?id=J1")
+    await screen.until("document.querySelector('[data-part=head] .asked input[name=serial]')")
+    text = await screen.run("document.querySelector('[data-part=head]').innerText")
+    assert [part for part in ("Seat the cable", "See the label", "May answer: Operator") if part not in text] == []
+    assert "waits for you" in await screen.run("document.querySelector('[data-part=waits]').innerText")
+    await screen.click("input[name=serial]")
+    await screen.type("S1")
+    await screen.press("Enter")
+    await screen.until("!document.querySelector('.asked')")
+    stored = await find(plant.store, "J1")
+    assert stored
+    assert stored.run
+    assert stored.run.variables == {"serial": "S1"}
+    assert screen.faults == []
+
+
+@pytest.mark.parametrize("path", ["/", "/job?id=J1"])
+async def test_stranger_logs_in_to_answer_and_returns_to_the_same_page(
+    plant: Plant, kiosk: Browser, screen: Chromium, path: str
+) -> None:
+    await ask(plant, "J1", CHOOSE)
+    await screen.go(f"http://localhost:{kiosk.port}{path}")
+    assert await screen.run("document.querySelectorAll('.asked button').length") == 0
+    assert await screen.run("document.querySelector('.asked a').innerText") == "Log in to answer"
+    await screen.run("document.querySelector('.asked a').click()")
+    await screen.until("location.pathname === '/login' && document.readyState === 'complete'")
+    await screen.run("document.querySelector('a.back').click()")
+    await screen.until(f"location.pathname + location.search === '{path}' && document.readyState === 'complete'")
+    await screen.run("document.querySelector('.asked a').click()")
+    await screen.until("document.activeElement.name === 'name'")
+    for word in ("alice", PASSWORD):
+        await screen.type(word)
+        await screen.press("Tab")
+    await screen.press("Enter")
+    await screen.until(f"location.pathname + location.search === '{path}' && document.querySelector('.asked button')")
+    assert screen.faults == []

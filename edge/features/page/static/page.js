@@ -40,7 +40,7 @@ async function refresh() {
     const answer = await fetch(location.href, { headers: { "X-Live": "1" }, signal: AbortSignal.timeout(LONGEST_MS) });
     say(answer.status < 500 ? "heard" : "lost");
     if (leaving) return;
-    if (answer.redirected) location.assign("/login");
+    if (answer.redirected) location.assign(answer.url);
     if (!answer.ok) {
       if (answer.status === 404) location.assign("/jobs");
       return;
@@ -332,10 +332,9 @@ async function send(button, address, body) {
 }
 
 // Opens a dialog and returns its fields; nothing when the person closes it.
-function ask(dialog, preset = {}) {
+function ask(dialog) {
   const form = dialog.querySelector("form");
   form.reset();
-  for (const [name, value] of Object.entries(preset)) if (value) form.elements[name].value = value;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
@@ -404,9 +403,12 @@ async function press(button, isHeld = false) {
     if (given) await send(button, shelve, { comment: given.comment, minutes: Number(given.minutes) || null });
   } else if (resolve) {
     const dialog = document.getElementById("resolve");
-    dialog.querySelector("#resolve-text").textContent = button.dataset.title;
-    const given = await ask(dialog, { resolution: button.dataset.resolution });
-    if (given) await send(button, resolve, { action: button.dataset.action, resolution: given.resolution, reason: given.reason });
+    const [choice, then] = [...button.children].map((part) => part.textContent);
+    for (const [id, text] of [["ask", button.dataset.ask], ["title", choice], ["then", then], ["yes", choice]]) {
+      dialog.querySelector(`#resolve-${id}`).textContent = text;
+    }
+    const given = await ask(dialog);
+    if (given) await send(button, resolve, { action: button.dataset.action, resolution: button.dataset.resolution, reason: given.reason });
   } else if (intervene) {
     const dialog = document.getElementById("intervene");
     dialog.querySelector("#intervene-title").textContent = button.dataset.title ?? button.textContent;
