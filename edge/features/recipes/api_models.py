@@ -22,6 +22,7 @@ class PublicRevision(Struct, frozen=True, kw_only=True):
     """A revision of a recipe.
 
     `hash` names its content in job responses and OPC UA; `source` is `mes`, `command`, `page` or `station_file`.
+    `draft` is the id of the draft that it was, where it was one.
     """
 
     number: int
@@ -31,6 +32,7 @@ class PublicRevision(Struct, frozen=True, kw_only=True):
     author: str
     reason: str
     confirmed_by: str
+    draft: str
 
 
 class ReleasedRecipe(Struct, frozen=True, kw_only=True):
@@ -222,6 +224,7 @@ def public_revision(revision: RevisionLine) -> PublicRevision:
         author=revision.author,
         reason=revision.reason,
         confirmed_by=revision.confirmed_by,
+        draft=revision.draft,
     )
 
 

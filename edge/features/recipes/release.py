@@ -51,6 +51,7 @@ class _Intent(Struct, frozen=True):
     confirmed_by: str = ""
     request: PendingRelease | None = None
     """What a second person confirms."""
+    draft: str = ""
 
 
 async def release_draft(
@@ -73,7 +74,7 @@ async def release_draft(
             draft, version, by, lambda now: plan_request(keys, now, desk.stamp(by, "release"), reason)
         )
         return Release(draft=asked)
-    return await _write_draft(desk, draft, version, _Intent(source, by, reason, by.name))
+    return await _write_draft(desk, draft, version, _Intent(source, by, reason, by.name, draft=draft.id))
 
 
 async def confirm_release(desk: Desk, draft_id: str, version: int, by: Author, source: SettingSource) -> Release:
@@ -91,7 +92,7 @@ async def confirm_release(desk: Desk, draft_id: str, version: int, by: Author, s
         )
     await _require_base(desk, draft)
     await _require_sound(desk, draft.work_master, await desk.text(draft), by.language)
-    intent = _Intent(source, by, request.reason, request.by, by.name, request)
+    intent = _Intent(source, by, request.reason, request.by, by.name, request, draft.id)
     return await _write_draft(desk, draft, version, intent)
 
 
@@ -174,7 +175,7 @@ async def _write(
 ) -> bool:
     """Write a Work Master with its revision, unless another release came first."""
     origin = SettingOrigin(intent.source, intent.author, intent.reason, intent.confirmed_by)
-    record = partial(plan_revisions, desk.settings, origin)
+    record = partial(plan_revisions, desk.settings, origin, draft=intent.draft)
     settings = StationSettings(desk.store, settings_kinds(), recipe_checks=recipe_checks(), recorders=[record])
     payload = msgspec.json.decode(msgspec.json.encode([master]))
     plan, _ = await settings.plan(scope, WORK_MASTER, SettingsMethod.PUT, payload)

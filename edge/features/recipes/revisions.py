@@ -31,7 +31,7 @@ class RevisionLine(Struct, frozen=True, kw_only=True):
     """One revision in short.
 
     `at` is in milliseconds since the epoch, `hash` names the recipe in job responses and OPC UA. `confirmed_by` is the
-    second person, where one was needed.
+    second person, where one was needed, `draft` is the id of the draft that it was, where it was one.
     """
 
     number: int
@@ -41,6 +41,7 @@ class RevisionLine(Struct, frozen=True, kw_only=True):
     reason: str
     hash: str
     confirmed_by: str = ""
+    draft: str = ""
 
 
 class RecipeRevision(RevisionLine, frozen=True, kw_only=True):
@@ -60,7 +61,12 @@ def _digest(content: object) -> str:
 
 
 async def plan_revisions(
-    settings: Settings, origin: SettingOrigin, store: Store, scope: str, work_masters: Sequence[WorkMaster]
+    settings: Settings,
+    origin: SettingOrigin,
+    store: Store,
+    scope: str,
+    work_masters: Sequence[WorkMaster],
+    draft: str = "",
 ) -> Commit:
     """Return what to write together with Work Masters: a revision of each that differs from its released one."""
     most = settings.section(RecipesSettings).keep_revisions
@@ -68,7 +74,7 @@ async def plan_revisions(
     newest = await store.read([("HGET", key, _NEWEST) for key in keys])
     planned = zip(keys, work_masters, newest, strict=True)
     return join(
-        join((_plan(key, work_master, before, origin, most), _name(store.keys, scope, work_master, before)))
+        join((_plan(key, work_master, before, origin, most, draft), _name(store.keys, scope, work_master, before)))
         for key, work_master, before in planned
     )
 
@@ -83,7 +89,9 @@ def _is_same(work_master: WorkMaster, before: str | None) -> bool:
     return (before or "").partition(" ")[2] == _digest(work_master)
 
 
-def _plan(key: str, work_master: WorkMaster, before: str | None, origin: SettingOrigin, most: int) -> Commit:
+def _plan(
+    key: str, work_master: WorkMaster, before: str | None, origin: SettingOrigin, most: int, draft: str
+) -> Commit:
     guard = Commit(guards=(HashField(key, _NEWEST, before),))
     if _is_same(work_master, before):
         return guard
@@ -94,6 +102,7 @@ def _plan(key: str, work_master: WorkMaster, before: str | None, origin: Setting
         author=origin.author,
         reason=origin.reason,
         confirmed_by=origin.confirmed_by,
+        draft=draft,
         hash=recipe_hash(work_master),
         work_master=work_master,
     )

@@ -3,12 +3,13 @@
 import json
 from typing import Any
 
+from edge.features.recipes.changes import Change
 from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.editor_page import EDITOR
 from edge.model.json_value import read_json_text
 from tests.features.page.chromium import Chromium
 from tests.features.page.serving import Browser
-from tests.features.recipes.desks import SCOPE, TEXT
+from tests.features.recipes.desks import BEN, SCOPE, TEXT
 
 MAX = Author("max", "en")
 READY = "document.getElementById('editor')?.dataset.ready !== undefined"
@@ -29,6 +30,14 @@ async def open_draft(browser: Browser, screen: Chromium, desk: Desk, text: str |
     await screen.go(f"{browser.origin}{EDITOR}?draft={draft}")
     await screen.until(READY)
     return draft
+
+
+async def change_unseen(screen: Chromium, desk: Desk, draft: str, seen: int, change: Change) -> None:
+    """Change the draft as another engineer, without the page showing it: it reads itself again after it was opened."""
+    await screen.run("addEventListener('redraw', (event) => event.stopImmediatePropagation(), true)")
+    # What it has begun to read comes before.
+    await screen.run(f"fetch('/api/v1/recipe-drafts/{draft}').then((answer) => answer.text())")
+    await desk.edit(draft, seen, change, BEN)
 
 
 def element(kind: str, key: str) -> str:

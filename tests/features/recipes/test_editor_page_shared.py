@@ -11,8 +11,17 @@ from tests.features.page.conftest import browser, clock, plant, tool, users  # n
 from tests.features.page.serving import Browser
 from tests.features.page.test_pages_in_browser import TOO_WIDE, VIOLATIONS
 from tests.features.page.test_pages_in_browser import axe as axe  # noqa: PLC0414 - a fixture
-from tests.features.recipes.desks import BEN, TEXT
-from tests.features.recipes.editor_screen import READY, SMALL_TARGETS, edited, element, open_draft, pick, recipe_of
+from tests.features.recipes.desks import TEXT
+from tests.features.recipes.editor_screen import (
+    READY,
+    SMALL_TARGETS,
+    change_unseen,
+    edited,
+    element,
+    open_draft,
+    pick,
+    recipe_of,
+)
 from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 
 pytestmark = [
@@ -27,7 +36,7 @@ async def conflict(browser: Browser, screen: Chromium, desk: Desk) -> str:
     """Open a draft, have another engineer change it, and insert a step: the page asks."""
     draft = await open_draft(browser, screen, desk)
     await pick(screen, element("step", "A"))
-    await desk.edit(draft, 1, InsertAfter("A", "Bens"), BEN)
+    await change_unseen(screen, desk, draft, 1, InsertAfter("A", "Bens"))
     await screen.click("[data-command=step]")
     await screen.until("document.querySelector('#conflict[open]')")
     assert "step Bens added" in await screen.run("document.getElementById('conflict-text').textContent")

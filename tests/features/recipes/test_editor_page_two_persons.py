@@ -23,9 +23,20 @@ from edge.model.recipe import Step
 from tests.features.page.chromium import EXECUTABLE, Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
-from tests.features.recipes.desks import BEN, TEXT
+from tests.features.recipes.desks import TEXT
 from tests.features.recipes.editing import read
-from tests.features.recipes.editor_screen import FORM, drawn, element, fill, key, open_draft, pick, recipe_of, version
+from tests.features.recipes.editor_screen import (
+    FORM,
+    change_unseen,
+    drawn,
+    element,
+    fill,
+    key,
+    open_draft,
+    pick,
+    recipe_of,
+    version,
+)
 from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 from tests.sfc.recipes import action, chain, recipe, transition
 
@@ -37,6 +48,7 @@ pytestmark = [
 XYZ = chain("A B", action("x", "A"), action("y", "A", parameters={"torque": 85}), action("z", "A"))
 WAYS = [transition("A", "B", "actions.x.done"), transition("B", "A", "actions.x.failed"), transition("B", "C")]
 MESSAGE = "document.getElementById('said').textContent"
+TYPED = "[document.activeElement.name, document.activeElement.value]"
 OPEN = "document.querySelector('#conflict[open]')"
 
 
@@ -85,7 +97,7 @@ async def test_text_of_an_older_version_asks(browser: Browser, screen: Chromium,
 async def test_repeated_change_finds_its_action(browser: Browser, screen: Chromium, desk: Desk, other: Change) -> None:
     draft = await open_draft(browser, screen, desk, text_of(XYZ))
     await open_title(screen, 1, "Turn")
-    await desk.edit(draft, 1, other, BEN)
+    await change_unseen(screen, desk, draft, 1, other)
     await screen.press("Enter")
     await answer(screen, "repeat")
     await version(screen, 3)
@@ -99,7 +111,7 @@ async def test_repeated_property_keeps_those_of_another_person(browser: Browser,
     draft = await open_draft(browser, screen, desk)
     await pick(screen, element("step", "A"))
     await fill(screen, "title", "Fit")
-    await desk.edit(draft, 1, SetStep("A", Step("A", lock=("wrench",))), BEN)
+    await change_unseen(screen, desk, draft, 1, SetStep("A", Step("A", lock=("wrench",))))
     await screen.press("Enter")
     await answer(screen, "repeat")
     await version(screen, 3)
@@ -115,7 +127,7 @@ async def test_repeated_parameter_keeps_those_of_another_person(browser: Browser
     await screen.type("program")
     await screen.press("Tab")
     await screen.type("4")
-    await desk.edit(draft, 1, SetAction(1, replace(own, parameters={"torque": 90, "angle": 30})), BEN)
+    await change_unseen(screen, desk, draft, 1, SetAction(1, replace(own, parameters={"torque": 90, "angle": 30})))
     await screen.press("Enter")
     await answer(screen, "repeat")
     await version(screen, 3)
@@ -158,7 +170,7 @@ async def test_delete_after_a_refresh_removes_what_is_selected(browser: Browser,
     draft = await open_draft(browser, screen, desk, text)
     await pick(screen, element("transition", "1"))
     await shown_change(browser, screen, draft, change="insert_on", transition=0, name="Bens")
-    await desk.edit(draft, 2, RemoveTransition(0), BEN)
+    await change_unseen(screen, desk, draft, 2, RemoveTransition(0))
     await key(screen, "Delete")
     await answer(screen, "repeat")
     await version(screen, 4)
@@ -172,7 +184,7 @@ async def test_field_of_a_removed_action_is_refused(browser: Browser, screen: Ch
     await pick(screen, element("action", "0"))
     await fill(screen, "name", "fit")
     await shown_change(browser, screen, draft, change="remove_action", number=0)
-    await screen.until(f"{MESSAGE}.includes('removed or renamed')")
+    await screen.until(f"{MESSAGE}.includes('has removed')")
     await pick(screen, element("step", "A"))
     await screen.click("[data-command=step]")
     await drawn(screen, "Step1")
@@ -180,14 +192,98 @@ async def test_field_of_a_removed_action_is_refused(browser: Browser, screen: Ch
     assert screen.faults == []
 
 
+async def test_text_stays_in_the_field_of_a_removed_element(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    """The field was closed without a question, and its text was gone."""
+    draft = await open_draft(browser, screen, desk, text_of(XYZ))
+    await open_title(screen, 0, "Turn the nut")
+    await shown_change(browser, screen, draft, change="remove_action", number=0)
+    await screen.until(f"{MESSAGE}.includes('Turn the nut')")
+    assert await screen.run(TYPED) == ["title", "Turn the nut"]
+    ben = await browser.logged_in("max")
+    assert (await ben.post(f"/api/v1/recipe-drafts/{draft}/undo", {"version": 2})).status == 200
+    await version(screen, 1)
+    await screen.press("Enter")
+    await version(screen, 4)
+    assert (await titles(desk, draft))["x"] == "Turn the nut"
+    assert screen.faults == []
+
+
+async def test_text_of_a_removed_element_is_shown_after_its_field(
+    browser: Browser, screen: Chromium, desk: Desk
+) -> None:
+    draft = await open_draft(browser, screen, desk, text_of(XYZ))
+    await open_title(screen, 0, "Turn the nut")
+    await shown_change(browser, screen, draft, change="remove_action", number=0)
+    await pick(screen, element("step", "B"))
+    await screen.until(f"document.querySelector('{FORM}').dataset.kind === 'step'")
+    assert "Turn the nut" in await screen.run(MESSAGE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"change": "insert_on", "transition": 0, "name": "Bens"},
+        {"change": "rename_element", "name": "B", "to": "Bens"},
+        {"change": "insert_before", "element": "B", "name": "Bens"},
+    ],
+    ids=["step inserted", "end renamed", "step before its end"],
+)
+async def test_condition_stays_in_its_way_whose_end_changes(
+    browser: Browser, screen: Chromium, desk: Desk, change: dict[str, Any]
+) -> None:
+    draft = await open_draft(browser, screen, desk, text_of(recipe("A B C", WAYS, [action("x", "A")])))
+    await pick(screen, element("transition", "0"))
+    await fill(screen, "condition", "actions.x.done and torque > 3")
+    await shown_change(browser, screen, draft, **change)
+    assert await screen.run(TYPED) == ["condition", "actions.x.done and torque > 3"]
+    await screen.press("Enter")
+    await version(screen, 3)
+    ways = {(way["source"], way["target"]): way["condition"] for way in (await recipe_of(desk, draft))["transitions"]}
+    assert ways["A", "Bens"] == "actions.x.done and torque > 3"
+    assert screen.faults == []
+
+
+async def test_title_stays_in_its_step_that_is_renamed(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    draft = await open_draft(browser, screen, desk)
+    await pick(screen, element("step", "A"))
+    await fill(screen, "title", "Fit the axle")
+    await shown_change(browser, screen, draft, change="rename_element", name="A", to="Fit")
+    await screen.press("Enter")
+    await version(screen, 3)
+    steps = {step["name"]: step.get("title") for step in (await recipe_of(desk, draft))["steps"]}
+    assert steps == {"Fit": "Fit the axle", "B": None}
+
+
+async def test_title_stays_in_its_action_that_is_moved(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    draft = await open_draft(browser, screen, desk, text_of(XYZ))
+    await open_title(screen, 0, "Turn")
+    other = json.loads(msgspec.json.encode(replace(read(XYZ).actions[0], step="B")))
+    await shown_change(browser, screen, draft, change="set_action", number=0, action=other)
+    await screen.press("Enter")
+    await version(screen, 3)
+    assert (await titles(desk, draft))["x"] == "Turn"
+
+
+async def test_text_stays_while_the_draft_cannot_be_drawn(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    draft = await open_draft(browser, screen, desk)
+    await pick(screen, element("step", "A"))
+    await fill(screen, "title", "Fit the axle")
+    ben = await browser.logged_in("max")
+    body = {"version": 1, "text": "{"}
+    assert (await ben.post(f"/api/v1/recipe-drafts/{draft}/text", body)).status == 200
+    await version(screen, 2)
+    assert await screen.run(f"document.querySelector('{FORM} [name=title]').checkVisibility()")
+    assert await screen.run(TYPED) == ["title", "Fit the axle"]
+
+
 async def test_repeated_name_of_a_removed_action_is_refused(browser: Browser, screen: Chromium, desk: Desk) -> None:
     draft = await open_draft(browser, screen, desk, text_of(XYZ))
     await pick(screen, element("action", "0"))
     await fill(screen, "name", "fit")
-    await desk.edit(draft, 1, RemoveAction(0), BEN)
+    await change_unseen(screen, desk, draft, 1, RemoveAction(0))
     await screen.press("Enter")
     await answer(screen, "repeat")
-    await screen.until(f"{MESSAGE}.includes('removed or renamed')")
+    await screen.until(f"{MESSAGE}.includes('has removed')")
     await pick(screen, element("step", "A"))
     await screen.click("[data-command=step]")
     await drawn(screen, "Step1")
@@ -199,7 +295,7 @@ async def test_changes_behind_a_conflict_wait_for_its_decision(browser: Browser,
     draft = await open_draft(browser, screen, desk)
     await pick(screen, element("step", "A"))
     fields = {"name": "Fit", "title": "Fit the axle"}
-    await desk.edit(draft, 1, InsertAfter("A", "Bens"), BEN)
+    await change_unseen(screen, desk, draft, 1, InsertAfter("A", "Bens"))
     await screen.run(
         f"for (const [name, value] of Object.entries({json.dumps(fields)})) {{"
         f" const field = document.querySelector(`{FORM} [name=${{name}}]`); field.value = value;"
@@ -217,7 +313,7 @@ async def test_refused_change_leaves_no_draft_of_its_own(browser: Browser, scree
     draft = await open_draft(browser, screen, desk)
     await pick(screen, element("step", "A"))
     await fill(screen, "name", "B")
-    await desk.edit(draft, 1, InsertAfter("A", "Bens"), BEN)
+    await change_unseen(screen, desk, draft, 1, InsertAfter("A", "Bens"))
     await screen.press("Enter")
     await answer(screen, "apart")
     await screen.until(f"{MESSAGE}.includes('used already')")
@@ -229,7 +325,7 @@ async def test_undo_does_not_undo_another_person(browser: Browser, screen: Chrom
     await pick(screen, element("step", "A"))
     await screen.click("[data-command=step]")
     await drawn(screen, "Step1")
-    await desk.edit(draft, 2, InsertAfter("A", "Bens"), BEN)
+    await change_unseen(screen, desk, draft, 2, InsertAfter("A", "Bens"))
     await screen.click("[data-command=undo]")
     await screen.until(OPEN)
     assert await screen.run("document.querySelector('#conflict [value=repeat]').hidden")
@@ -241,7 +337,7 @@ async def test_undo_does_not_undo_another_person(browser: Browser, screen: Chrom
 async def test_new_steps_of_two_persons_have_names_of_their_own(browser: Browser, screen: Chromium, desk: Desk) -> None:
     draft = await open_draft(browser, screen, desk)
     await pick(screen, element("step", "B"))
-    await desk.edit(draft, 1, InsertAfter("A", "Step1"), BEN)
+    await change_unseen(screen, desk, draft, 1, InsertAfter("A", "Step1"))
     await screen.click("[data-command=step]")
     await answer(screen, "repeat")
     await drawn(screen, "Step2")

@@ -42,7 +42,8 @@ async function refresh() {
     if (leaving) return;
     if (answer.redirected) location.assign(answer.url);
     if (!answer.ok) {
-      if (answer.status === 404) location.assign("/jobs");
+      // What the page is about is gone. A page on which a person writes stays, and says so.
+      if (answer.status === 404 && dispatchEvent(new Event("missing", { cancelable: true }))) location.assign("/jobs");
       return;
     }
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -13,7 +13,7 @@ export class Draft extends EventTarget {
   constructor(id, decide) {
     super();
     this.#decide = decide;
-    this.#address = `/api/v1/recipe-drafts/${encodeURIComponent(id)}`;
+    this.#address = addressOf(id);
   }
 
   get recipe() {
@@ -40,7 +40,15 @@ export class Draft extends EventTarget {
 
   // Replaces the text of the version that it was written from.
   write(text, version) {
-    return this.#send("text", undefined, () => ({ text, version }));
+    return this.#send("text", undefined, () => ({ text, version: version() }));
+  }
+
+  // Continues with another draft, of which this is what the gateway has said.
+  continueWith(detail) {
+    return this.#next(async () => {
+      this.#address = addressOf(detail.draft.id);
+      return this.#take(detail);
+    });
   }
 
   undo() {
@@ -95,6 +103,7 @@ export class Draft extends EventTarget {
         performance.measure("change", { start: began });
         return true;
       }
+      if (problem.kind === "unknown_draft") this.dispatchEvent(new Event("ended"));
       if (problem.kind !== "draft_changed") return this.#refuse(problem);
       const decision = await this.#decide(path, problem);
       if (decision === "apart") return this.#apart(path, body);
@@ -131,6 +140,10 @@ export class Draft extends EventTarget {
     this.dispatchEvent(new CustomEvent("apart", { detail: id }));
     return true;
   }
+}
+
+function addressOf(id) {
+  return `/api/v1/recipe-drafts/${encodeURIComponent(id)}`;
 }
 
 // Reads an answer, or sends a change; returns the answer or the problem.

@@ -3,6 +3,7 @@
 import { Chart } from "./chart.js";
 import { condition } from "./condition.js";
 import { Draft, GONE } from "./draft.js";
+import { Ended } from "./ended.js";
 import { properties } from "./properties.js";
 import { actionAt, branchOf, follow, freeName, numberOf, pathOf, remember, runOf, stepOf, transitionAt } from "./reading.js";
 
@@ -275,27 +276,30 @@ document.addEventListener("keydown", (event) => {
 
 draft.addEventListener("changed", ({ detail: after }) => {
   const { detail } = draft;
-  const isTyped = panel.querySelector("form:not([hidden]) [data-dirty]");
+  const typed = panel.querySelector("form:not([hidden]) [data-dirty]");
   const next = after?.(draft.recipe);
   const isThere = next || !draft.recipe || follow(chart.selection, draft.recipe);
   chart.show(detail.chart, next ?? undefined);
   part("no-chart").hidden = Boolean(detail.chart);
   const canEdit = Boolean(detail.recipe?.steps?.length);
-  panel.hidden = !canEdit;
+  panel.hidden = !canEdit && !typed;
   for (const button of document.querySelectorAll("[data-needs=recipe]")) button.setAttribute("aria-disabled", String(!canEdit));
   setEnabled("undo", detail.draft.can_undo);
   setEnabled("redo", detail.draft.can_redo);
   const isGone = canEdit && chart.selection.kind !== "recipe" && !(isThere && chart.has(chart.selection));
-  if (canEdit) chart.select(isGone ? { kind: "recipe" } : chart.selection);
+  // A field that a person writes in stays open: another person may bring its element back.
+  if (canEdit && !(isGone && typed)) chart.select(isGone ? { kind: "recipe" } : chart.selection);
   if (!isTextChanged()) showText();
-  if (isGone && isTyped) sayGone();
+  if (typed && (isGone || !canEdit)) sayGone(typed.value);
   else say("");
   part("saved").textContent = texts.saved.replace("{version}", detail.draft.current);
   examine();
 });
 
-function sayGone() {
-  say(part("said").dataset.gone, "bad");
+// Says that an element is gone, and what a person has written there.
+function sayGone(typed = "") {
+  const { gone, unsaved } = part("said").dataset;
+  say(typed ? unsaved.replace("{text}", typed) : gone, "bad");
 }
 
 function setEnabled(command, isEnabled) {
@@ -304,7 +308,20 @@ function setEnabled(command, isEnabled) {
 
 draft.addEventListener("refused", ({ detail }) => say(`${detail.reason} ${detail.advice}`, "bad"));
 
-draft.addEventListener("gone", sayGone);
+draft.addEventListener("gone", () => sayGone());
+panel.addEventListener("lost", ({ detail }) => sayGone(detail));
+
+// What another person has released or discarded is continued as a draft of its own, with what was typed meanwhile.
+const ended = new Ended(() => ({ ...draft.detail.draft, text: draft.detail.text }), async (detail, revision) => {
+  const { id } = detail.draft;
+  for (const link of document.querySelectorAll(".links a")) link.search = `?draft=${encodeURIComponent(id)}`;
+  if (revision) part("state").textContent = part("state").dataset.of.replace("{revision}", revision.number);
+  history.replaceState(null, "", `${location.pathname}?draft=${encodeURIComponent(id)}`);
+  await draft.continueWith(detail);
+  version = detail.draft.current;
+  await shown.commit();
+});
+draft.addEventListener("ended", () => ended.show(draft.detail.draft));
 
 draft.addEventListener("apart", ({ detail: id }) => {
   text = area.value;
@@ -446,7 +463,7 @@ function showText() {
 
 async function applyText() {
   if (!isTextChanged()) return true;
-  const isDone = await draft.write(area.value, version);
+  const isDone = await draft.write(area.value, () => version);
   if (isDone) showText();
   return isDone;
 }

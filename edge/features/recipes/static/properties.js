@@ -146,7 +146,9 @@ export function properties(panel, { draft, texts, offers, names, run }) {
       if (seenIn.has(target) && target.form) seenIn.set(target, seenBy(target, at, recipe));
       return after(given, at, recipe);
     };
-    const isDone = await run((recipe) => changeOf(given, at, recipe, offers), done, () => seenIn.get(target));
+    let change = null;
+    const isDone = await run((recipe) => (change = changeOf(given, at, recipe, offers)), done, () => seenIn.get(target));
+    if (change === GONE) panel.dispatchEvent(new CustomEvent("lost", { detail: typed }));
     if (isDone && target.dataset.dirty === undefined) seenIn.delete(target);
     if (!isDone && target.isConnected && target.value === typed) target.dataset.dirty = "";
     return isDone;
@@ -169,6 +171,10 @@ export function properties(panel, { draft, texts, offers, names, run }) {
 
   return {
     show,
+    // Sends what stands in fields and could not be sent before.
+    async commit() {
+      for (const target of panel.querySelectorAll("[data-dirty]")) await commit(target);
+    },
     // Moves the focus to a field of the element, by default its first one.
     edit(name) {
       const form = [...panel.querySelectorAll("form[data-kind]")].find((other) => !other.hidden);

@@ -70,43 +70,75 @@ function within(recipe, name, found = new Set()) {
   return found;
 }
 
-// A selection keeps what its actions or transitions are: their numbers change when another person adds or removes some.
+// A selection keeps what it selects, and the recipe of then: another person may move, rename or renumber it.
 export function remember(selection, recipe) {
   const list = listOf(selection, recipe);
-  if (list) selection.own = numbersIn(selection).map((number) => ({ element: list[number], isOnly: namesakes(list[number], list).length === 1 }));
+  if (list) Object.assign(selection, { recipe, own: placesIn(selection, list).map((place) => list[place]) });
   return selection;
 }
 
-// Gives a selection the numbers that its actions or transitions have in a recipe; returns whether they are there.
+// Gives a selection the names or numbers that its elements have in a recipe; returns whether they are there.
 export function follow(selection, recipe) {
   const list = listOf(selection, recipe);
-  if (!list) return true;
-  const numbers = numbersIn(selection);
-  const places = selection.own.map((own, at) => placeOf(own, list, numbers[at]));
+  if (!list || !selection.own) return true;
+  const before = placesIn(selection, listOf(selection, selection.recipe));
+  const places = selection.own.map((element, at) => (element ? placeOf(selection, element, before[at], recipe) : -1));
   if (places.includes(-1)) return false;
-  if (selection.kind === "action") selection.key = String(places[0]);
-  else selection.numbers = places;
-  return true;
+  if (selection.kind === "transition") selection.numbers = places;
+  else selection.key = selection.kind === "action" ? String(places[0]) : list[places[0]].name;
+  // What it was stays known by the recipe of now.
+  return Boolean(remember(selection, recipe));
 }
 
 function listOf({ kind }, recipe) {
-  return { action: recipe.actions, transition: recipe.transitions }[kind];
+  return { step: recipe.steps, branch: recipe.branches, action: recipe.actions, transition: recipe.transitions }[kind];
 }
 
-function numbersIn({ key, numbers }) {
-  return numbers ?? [Number(key)];
+function placesIn({ kind, key, numbers }, list) {
+  if (kind === "transition") return numbers;
+  return [kind === "action" ? Number(key) : list.findIndex(({ name }) => name === key)];
 }
 
-// Returns the place of an element in a list: as it was, else the only one under its name; -1 where it is gone.
-function placeOf({ element, isOnly }, list, number) {
-  const text = JSON.stringify(element);
-  const equal = [number, ...list.keys()].find((place) => JSON.stringify(list[place]) === text);
+// Returns the place of an element in a recipe: as it was, else the only one under its name, else what it has become.
+function placeOf(selection, element, number, recipe) {
+  const list = listOf(selection, recipe);
+  const former = listOf(selection, selection.recipe);
+  const text = contentOf(element);
+  const equal = [number, ...list.keys()].find((place) => list[place] && contentOf(list[place]) === text);
   if (equal !== undefined) return equal;
-  const named = isOnly ? namesakes(element, list) : [];
-  return named.length === 1 ? named[0] : -1;
+  const named = namesakes(element, former).length === 1 ? namesakes(element, list) : [];
+  return named.length === 1 ? named[0] : successor(selection, element, number, recipe);
 }
 
 // Returns the places of the elements under one name: the name and step of an action, the ends of a transition.
 function namesakes(element, list) {
-  return [...list.keys()].filter((place) => ["name", "step", "source", "target"].every((member) => list[place][member] === element?.[member]));
+  return [...list.keys()].filter((place) => ["name", "step", "source", "target"].every((member) => list[place][member] === element[member]));
+}
+
+// Returns the place of the element that one has become which was renamed, moved, or has got another end; -1 without one.
+function successor(selection, element, number, recipe) {
+  const known = new Set(listOf(selection, selection.recipe).map(contentOf));
+  const isIt = {
+    step: (other, place) => place === number && isEqual(element, other, "name") && JSON.stringify(workOf(selection.recipe, element.name)) === JSON.stringify(workOf(recipe, other.name)),
+    branch: (other) => isEqual(element, other, "name"),
+    action: (other) => isEqual(element, other, "name") || isEqual(element, other, "step"),
+    transition: (other) => isEqual(element, other, "target") || isEqual(element, other, "source"),
+  }[selection.kind];
+  const found = [...listOf(selection, recipe).entries()].filter(([place, other]) => !known.has(contentOf(other)) && isIt(other, place)).map(([place]) => place);
+  return found.includes(number) ? number : found.length === 1 ? found[0] : -1;
+}
+
+function workOf(recipe, step) {
+  return recipe.actions.filter((action) => action.step === step).map((action) => contentOf({ ...action, step: "" }));
+}
+
+// Returns whether two elements are the same apart from one member.
+function isEqual(one, other, except) {
+  return contentOf({ ...one, [except]: "" }) === contentOf({ ...other, [except]: "" });
+}
+
+// Returns an element as a text; the gateway leaves members out that have their default.
+function contentOf(element) {
+  const members = Object.entries(element).filter(([, value]) => value && (typeof value !== "object" || Object.keys(value).length));
+  return JSON.stringify(members.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
