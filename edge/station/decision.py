@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 import msgspec
 from msgspec import Struct, field
@@ -139,6 +140,12 @@ class MethodRequest(Struct, frozen=True):
     comment: tuple[LocalizedText, ...] = ()
 
 
+_STOPPED_BY: Final = "stopped by {by}"
+_ABORTED_BY: Final = "aborted by {by}"
+ENDED_BY: Final = {_STOPPED_BY, _ABORTED_BY}
+"""The ids of the reasons of jobs that a caller has ended."""
+
+
 def method_signal(cause: Cause, by: str | Text) -> Signal:
     """Return the signal of a job method for a job that runs; `by` is its caller in the reason of a stop or an abort."""
     match cause:
@@ -147,9 +154,9 @@ def method_signal(cause: Cause, by: str | Text) -> Signal:
         case Cause.RESUME:
             return Resume()
         case Cause.STOP:
-            return Stop(Text.of("stopped by {by}", by=by))
+            return Stop(Text.of(_STOPPED_BY, by=by))
         case Cause.ABORT:
-            return Abort(Text.of("aborted by {by}", by=by))
+            return Abort(Text.of(_ABORTED_BY, by=by))
         case _:
             raise Defect(Text.of("{cause} is not a method of a job that runs", cause=cause))
 

@@ -36,6 +36,8 @@ from edge.store.stream_of_samples import SendAttempt, record_attempt
 logger = structlog.get_logger(__name__)
 
 READER = "mes"
+ALARM_CALLER = "alarm {rule}"
+"""The caller of a method that an alarm calls, as an interlock does."""
 BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0, 3600.0)
 LATE_MS = 5_000
 """Age from which a change is marked as late."""
@@ -265,7 +267,7 @@ async def _call(store: Store, service: JobService, source: str, change: AlarmCha
     text = next(iter(alarm.message.values()), alarm.rule)
     arguments = IdCall(job_order_id=job.job_id, comment=(LocalizedText(text=text),))
     call = JobCall(
-        job.scope, method, arguments, f"{source}:alarms", change.position, by=Text.of("alarm {rule}", rule=alarm.rule)
+        job.scope, method, arguments, f"{source}:alarms", change.position, by=Text.of(ALARM_CALLER, rule=alarm.rule)
     )
     answer = await service.call(call)
     taken = answer.status is ReturnStatus.NO_ERROR

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from edge.features.telemetry.alarm_publisher import ALARM_CALLER
 from edge.features.telemetry.interest import RuleInterest
 from edge.foundation.text import Text, as_text, in_every_language, join_texts
 from edge.model.action_attempt import joining_process_of
@@ -12,13 +13,16 @@ from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.ports.sample_value import JOB_ENDED, JOB_STARTED
 from edge.ports.tag import TagDefinitions
 from edge.sfc.run import STATE_FIELD, ActionState, Outcome, Run
-from edge.station.decision import Decision
+from edge.station.decision import ENDED_BY, Decision
 from edge.store import stream_of_samples as telemetry
 from edge.store.commit import Commit, written_size
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 
 JOB_ABORTED: Final = "job.aborted"
+"""A job ended before its recipe did, by a failure or an interlock: an abnormal condition, which is an alarm."""
+JOB_STOPPED: Final = "job.stopped"
+"""A person or the MES ended a job: a message, since it needs no response (ISA-18.2)."""
 MAX_MEMBERS: Final = 64
 """Members of one result that become samples."""
 _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
@@ -86,10 +90,19 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
                     yield sample
     if run.ended and STATE_FIELD in run.touched:
         if run.outcome is not Outcome.COMPLETED:
+            name = JOB_STOPPED if _is_ordered(run) else JOB_ABORTED
             error = run.error and str(run.error)
             why = dict(in_every_language(_why(run, job)))
-            yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": error, "why": why})
+            yield Occurrence(at, name, job.job_id, {"outcome": run.outcome.value, "error": error, "why": why})
         yield Occurrence(at, JOB_ENDED, job.job_id, None)
+
+
+def _is_ordered(run: Run) -> bool:
+    """Return whether a person or the MES has ended a job, not an alarm, the gateway or a failure."""
+    if not isinstance(run.error, Text) or run.error.id not in ENDED_BY:
+        return False
+    by = run.error.values["by"]
+    return not isinstance(by, Text) or by.id != ALARM_CALLER
 
 
 def _why(run: Run, job: Job) -> Text:

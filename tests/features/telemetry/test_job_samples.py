@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from edge.features.telemetry.alarm_publisher import ALARM_CALLER
 from edge.features.telemetry.built_in_rules import JOB_ABORTED_RULE, with_built_in
 from edge.features.telemetry.interest import RuleInterest
-from edge.features.telemetry.job_samples import JOB_ABORTED, JobSamples, result_members
+from edge.features.telemetry.job_samples import JOB_STOPPED, JobSamples, result_members
+from edge.features.telemetry.model.rule import OccursRule
 from edge.features.telemetry.rules.alarm import render_message
+from edge.foundation.text import Text
 from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause, JobState
 from edge.ports.batch import decode_batch
@@ -71,30 +74,36 @@ def test_result_of_one_value_is_named_result() -> None:
     assert Sample(1, "t", 1).process is None
 
 
-async def test_alarm_of_a_job_names_what_ended_it_and_why(store: Store) -> None:
+async def test_only_a_job_that_no_person_ended_is_an_alarm(store: Store) -> None:
     tool = FakeEquipment()
     plant = Plant(store, {TIGHTEN: tool}, Clock())
     samples = JobSamples(plant.store.keys, RuleInterest((), record_all=True), {TIGHTEN: "wrench"}, 100)
     plant.runs.additions.append(samples.commit_for)
     await plant.teach("one", RECIPE)
+    person, interlock = Text.of("anna at the station page"), Text.of(ALARM_CALLER, rule="door")
+    ends = ((Cause.STOP, person), (Cause.ABORT, person), (Cause.STOP, interlock), (Cause.ABORT, interlock))
     async with plant.at_work():
-        for number, cause in enumerate((Cause.STOP, Cause.ABORT), 1):
+        for number, (cause, by) in enumerate(ends, 1):
             await plant.order(Cause.STORE_AND_START, order(f"J{number}", "one"))
             await until_true(lambda count=number: len(tool.received()) == count)  # type: ignore[misc]
             comment = (LocalizedText(text="ring is scratched"),)
             call = IdCall(job_order_id=f"J{number}", comment=comment)
-            await plant.jobs.call(JobCall(SCOPE, cause, call, "mes", f"e{number}"))
+            await plant.jobs.call(JobCall(SCOPE, cause, call, "mes", f"e{number}", by=by))
         tool.replies = lambda command: EquipmentAnswer(command.command_id, error="torque low")
-        await plant.order(Cause.STORE_AND_START, order("J3", "one"))
-        await plant.until_state("J3", JobState.ABORTED)
+        await plant.order(Cause.STORE_AND_START, order("J5", "one"))
+        await plant.until_state("J5", JobState.ABORTED)
     (rule,) = (rule for rule in with_built_in(()) if rule.id == JOB_ABORTED_RULE)
+    ended = [line for line in await recorded(store) if isinstance(line, Occurrence) and line.name != "job.started"]
+    assert isinstance(rule, OccursRule)
+    alarmed = [line.job for line in ended if line.name == rule.pattern]
+    assert alarmed == ["J3", "J4", "J5"]
+    assert [line.job for line in ended if line.name == JOB_STOPPED] == ["J1", "J2"]
     texts = {
         line.job: render_message(rule.message or "", {"job": line.job, "data": line.data})
-        for line in await recorded(store)
-        if isinstance(line, Occurrence) and line.name == JOB_ABORTED
+        for line in ended
+        if line.data
     }
-    assert texts["J1"]["en"].startswith("job J1 did not complete: stopped")
-    assert texts["J2"]["en"].startswith("job J2 did not complete: aborted")
-    assert texts["J3"]["en"].startswith("job J3 did not complete: failed: action 'a'")
-    assert all(texts[job]["en"].endswith(": ring is scratched") for job in ("J1", "J2"))
-    assert texts["J3"]["de"].startswith("Auftrag J3 wurde nicht fertig: fehlgeschlagen: ")
+    assert texts["J3"]["en"] == "job J3 did not complete: stopped by alarm door: ring is scratched"
+    assert texts["J4"]["en"].startswith("job J4 did not complete: aborted")
+    assert texts["J5"]["en"].startswith("job J5 did not complete: failed: action 'a'")
+    assert texts["J5"]["de"].startswith("Auftrag J5 wurde nicht fertig: fehlgeschlagen: ")
