@@ -57,7 +57,7 @@ def living_settings(directory: Path) -> str:
     """Write the rules into a directory, and return the sections of the settings that a station at work needs."""
     text = partial(json.dumps, ensure_ascii=False)
     rules = directory / "rules.json"
-    rules.write_text(text([_OIL_RULE]))
+    rules.write_text(text([_OIL_RULE, _CLOCK_RULE]))
     sources = "".join(
         f'\n[source.{member}]\ntopic = {text(_OIL)}\npointer = "/{member}"\ntag = "press.oil_{member}"\n'
         for member in ("temperature", "level")
@@ -92,6 +92,16 @@ _OIL_RULE: Final[Mapping[str, Any]] = {
         "fr": "Niveau d'huile de la presse bas : {value} %",
     },
 }
+
+
+_CLOCK_RULE: Final[Mapping[str, Any]] = {
+    "id": "gateway.clock_unsynchronised",
+    "kind": "limit",
+    "tag": "gateway.clock_synchronised",
+    "limits": {"low": {"at": 0.5, "severity": 300}},
+    "on_delay_seconds": 86_400,
+}
+"""The clock of the machine that shows the demo is not part of the scene: one alarm stands, that of the oil."""
 
 
 def living_orders(scene_recipe: Mapping[str, Any]) -> Sequence[LivingOrder]:

@@ -18,6 +18,9 @@ from edge.features.simulator.demo import DEVICES, open_demo
 from edge.features.simulator.demo_parts import DemoPage
 from edge.features.simulator.demo_view import view_on
 from edge.features.simulator.living_station import living_orders, living_settings
+from edge.features.simulator.script import parse_script
+from edge.features.simulator.virtual_simulation import simulate
+from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.model.recipe import parse_recipe
 from tests.features.simulator.test_demo_devices import chosen, recipe_data_of
 
@@ -41,6 +44,18 @@ def test_every_action_of_the_living_station_has_its_equipment(over: str, tmp_pat
             *(step["title"] for step in living_order.recipe["steps"] if "title" in step),
         ]
         assert all(set(title) == _LANGUAGES for title in titles)
+
+
+def test_unanswered_prompt_of_the_demo_raises_no_alarm(tmp_path: Path) -> None:
+    orders = living_orders(recipe_data_of(chosen("mqtt")))
+    no_answer = parse_script({"equipment": [{"type_id": "com.example.station.operator.choose.v1", "result": "none"}]})
+    trace = simulate(next(order.recipe for order in orders if order.prefix == "RING"), no_answer)
+    assert (trace.final, trace.verdict_by_job) == ("completed", {"J1": "not_ok"})
+    living_settings(tmp_path)
+    rules, faults = parse_rules(json.loads((tmp_path / "rules.json").read_text()))
+    assert not faults
+    # The clock of the machine that shows the demo is not part of the scene.
+    assert [rule.id for rule in rules] == ["oil-low", "gateway.clock_unsynchronised"]
 
 
 def _read(page: DemoPage, path: str) -> Any:
