@@ -17,6 +17,9 @@ from edge.store import kept_alarms
 URGENT_SEVERITY: Final = 700
 """An alarm of this severity or more is red."""
 
+_STATED_BY_STATION: Final = {"gateway.job_awaits_person", "gateway.outcome_unknown", "gateway.tool_may_be_active"}
+"""Rules whose alarms the station states itself: the job that waits, or the tool that may be active."""
+
 
 async def read_attention(services: WebServices) -> Attention:
     """Read what needs a person now. Raises Unavailable when the store is unavailable."""
@@ -85,3 +88,12 @@ def by_need(alarms: Iterable[PublicAlarm]) -> list[PublicAlarm]:
     First are those that need one: urgent ones, which make the banner red, then active ones.
     """
     return sorted(alarms, key=lambda alarm: (not needs_look(alarm), alarm.severity < URGENT_SEVERITY, not alarm.active))
+
+
+def headline_of(alarms: Iterable[PublicAlarm], attention: Attention) -> PublicAlarm | None:
+    """Return the alarm that the banner names next to what needs a person; None without one that says more."""
+    for alarm in by_need(alarms):
+        is_stated = attention.station and alarm.rule in _STATED_BY_STATION
+        if needs_look(alarm) and not is_stated:
+            return alarm
+    return None

@@ -30,7 +30,7 @@ from edge.features.page import (
     recipe_operations,
 )
 from edge.features.page.api import PICTURE_HEADERS, log_in, log_in_at_panel, set_cookie
-from edge.features.page.attention import by_need, read_asks, read_attention
+from edge.features.page.attention import URGENT_SEVERITY, by_need, headline_of, read_asks, read_attention
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.filters import FILTERS
 from edge.features.page.gateway_operations import LEVELS, log_page
@@ -477,6 +477,8 @@ def templates() -> jinja2.Environment:
         "ADMINISTRATION": ADMINISTRATION,
         "HAS_ENDED": HAS_ENDED,
         "StartWait": StartWait,
+        "URGENT_SEVERITY": URGENT_SEVERITY,
+        "headline_of": headline_of,
         "css": _stamp("page.css", _static("page.css")),
         "js": _stamp("page.js", _static("page.js")),
         "away_js": _stamp("away.js", _static("away.js")),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from edge.access.login import Users
-from edge.features.page.attention import URGENT_SEVERITY, attention_of, by_need, needs_look
+from edge.features.page.attention import URGENT_SEVERITY, attention_of, by_need, headline_of, needs_look
 from edge.features.page.models import Attention, AttentionLevel
 from edge.features.page.services import WebServices
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
@@ -124,6 +124,31 @@ async def test_headline_states_no_past_alarm_as_present(services: WebServices, p
         assert "(2)</strong><span>oven is hot</span>" in await headline()
         page = (await eve.get("/")).text
         assert re.findall(r"(\w+) is hot", page[page.index('class="alarms') :])[:2] == ["oven", "press"]
+
+
+async def test_alarm_hides_no_request_of_the_station(services: WebServices, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach("helped", linear(action("a", "one")) | {"interventions": ["retry", "skip"]})
+    await plant.order(Cause.STORE_AND_START, order("J2", "helped"))
+    await until_true(lambda: len(tool.commands) == 2)
+    await plant.answer(tool.commands[1], error="torque low")
+    safe = replace(SAFE, connected=True)
+    for equipment, expected in ((safe, ["Needs you (1)", "press is hot"]), (UNSAFE, ["wrench", "Needs you (2)"])):
+        async with serving(replace(services, equipment=lambda equipment=equipment: (equipment,))) as browser:
+            await _raise(plant, 900, **_message("press"))
+            eve = await browser.logged_in("eve")
+            page = (await eve.get("/")).text
+            banner = page[page.index('data-part="status"') : page.index('class="columns"')]
+            assert banner.index(expected[0]) < banner.index(expected[1])
+            assert "torque low" in banner
+            assert "press is hot" in banner
+
+
+def test_alarm_about_a_job_that_waits_is_not_named_twice() -> None:
+    of_job, other = _alarm(700, rule="gateway.job_awaits_person"), _alarm(700, id="a2")
+    waits, idle = _attention(decisions=1, alarms=[of_job]), _attention(alarms=[of_job])
+    assert headline_of([of_job], waits) is None
+    assert headline_of([of_job], idle) == of_job
+    assert headline_of([of_job, other], waits) == other
 
 
 async def test_navigation_title_and_icon_show_what_needs_a_person(browser: Browser, plant: Plant) -> None:

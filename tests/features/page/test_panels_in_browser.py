@@ -137,13 +137,15 @@ async def test_untouched_panel_shows_the_station_again(plant: Plant, users: User
         await screen.until("location.pathname === '/' && document.querySelector('.who [href=\"/login\"]')")
 
 
-async def test_touch_screen_of_seven_inches_is_a_panel_by_its_width(plant: Plant, users: Users) -> None:
+@pytest.mark.parametrize("size", [(800, 480), (1280, 800), (1920, 1080)])
+async def test_touch_screen_is_a_panel_without_a_setting(plant: Plant, users: Users, size: tuple[int, int]) -> None:
     async with serving(services_of(plant, users)) as browser, chromium() as screen:
         for is_touch, height in ((True, 64), (False, 44)):
-            await screen.show(800, 480)
+            await screen.show(*size)
             await screen.call(
                 "Emulation.setTouchEmulationEnabled", enabled=is_touch, maxTouchPoints=5 if is_touch else 1
             )
             await screen.log_in(browser.origin, "alice", PASSWORD)
             await screen.go(f"{browser.origin}/job?id=J1")
             assert await screen.run(f"document.querySelector({STOP!r}).offsetHeight") == height
+            assert not await screen.run(TOO_WIDE)
