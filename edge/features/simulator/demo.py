@@ -20,6 +20,7 @@ from edge.features.simulator.demo_parts import (
     OpcuaAddress,
     edge_command,
     limit_demo,
+    opcua_section,
     page_section,
     repeated,
     wait_until,
@@ -432,15 +433,7 @@ files = ""
 [mqtt]
 url = {text(addresses.broker)}
 
-# A client on this host may call the job methods; without encryption a client elsewhere may only read.
-[opcua]
-endpoint = {text(endpoint)}
-security = "none"
-anonymous = "operator"
-users_file = {text(str(addresses.directory / "opcua-users"))}
-trusted = {text(str(addresses.directory / "trusted"))}
-pki = {text(str(addresses.directory / "pki"))}
-
+{opcua_section(addresses.directory, endpoint)}
 [logging]
 format = "console"
 {southbound}"""

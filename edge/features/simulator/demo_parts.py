@@ -35,7 +35,21 @@ def edge_command(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "edge", *arguments)
 
 
-def scene_settings(directory: Path, broker: str, scope: str) -> str:
+def opcua_section(directory: Path, endpoint: str) -> str:
+    """Return the settings of the OPC UA server: a client on this host may call methods, one elsewhere may only read."""
+    text = partial(json.dumps, ensure_ascii=False)
+    return f"""\
+[opcua]
+endpoint = {text(endpoint)}
+security = "none"
+anonymous = "operator"
+users_file = {text(str(directory / "opcua-users"))}
+trusted = {text(str(directory / "trusted"))}
+pki = {text(str(directory / "pki"))}
+"""
+
+
+def scene_settings(directory: Path, broker: str, scope: str, endpoint: str) -> str:
     """Return the settings that the gateways of all scenes share; strings are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     return f"""\
@@ -52,9 +66,7 @@ files = ""
 [mqtt]
 url = {text(broker)}
 
-[opcua]
-endpoint = ""
-"""
+{opcua_section(directory, endpoint)}"""
 
 
 class DemoLimit:

@@ -19,6 +19,7 @@ from edge.features.simulator.controller import open_controller
 from edge.features.simulator.demo_parts import (
     DemoPage,
     GiveUp,
+    OpcuaAddress,
     edge_command,
     limit_demo,
     page_section,
@@ -112,10 +113,12 @@ _WITHIN_S: Final = 60.0
 
 
 class FlowAddresses(Struct, frozen=True):
-    """Where a kept scene is reached: the broker, and the settings for other commands."""
+    """Where a kept scene is reached: broker, settings for other commands, OPC UA server."""
 
     broker: str
     settings: Path
+    opcua: str
+    """For a client on another machine, where the server listens for them."""
 
 
 class _FlowScene(Struct, frozen=True):
@@ -144,7 +147,9 @@ class _FlowScene(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = None) -> AsyncIterator[FlowAddresses]:
+async def open_flows_demo(
+    view: DemoView, chart: Path, page: DemoPage | None = None, opcua: OpcuaAddress | None = None
+) -> AsyncIterator[FlowAddresses]:
     """Show three flows; keep the parts running for the block, then remove them. The last flow is drawn to `chart`.
 
     Raises Unavailable with the reason when a part ends early, also inside the block, or when a flow does something else
@@ -155,9 +160,12 @@ async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = N
         limit = await stack.enter_async_context(limit_demo())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
         broker = await stack.enter_async_context(open_broker())
+        opcua = (opcua or OpcuaAddress()).with_free_port()
         view.report("broker", f"mosquitto at {broker.url}")
-        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up, page)
-        view.report("gateway", "edge run with [flows] and [telemetry], with a store of its own")
+        gateway = await _open_gateway(stack, directory, broker.url, opcua, limit.give_up, page)
+        view.report(
+            "gateway", "edge run with [flows] and [telemetry], with a store of its own", f"OPC UA at {opcua.remote}"
+        )
         mqtt = MqttSettings(url=broker.url)
         mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
         tool = await stack.enter_async_context(open_session(mqtt, _EQUIPMENT))
@@ -177,14 +185,19 @@ async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = N
         view.verdict(f"DEMO OK  3 flows, {len(scene.received[PRESS_TOPIC])} means published, 1 alarm of a shift report")
         limit.lift()
         async with repeated(page, partial(_repeat_work, scene)):
-            yield FlowAddresses(broker.url, scene.settings)
+            yield FlowAddresses(broker.url, scene.settings, opcua.remote)
 
 
 async def _open_gateway(
-    stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp, page: DemoPage | None
+    stack: AsyncExitStack,
+    directory: Path,
+    broker: str,
+    opcua: OpcuaAddress,
+    on_end: GiveUp,
+    page: DemoPage | None,
 ) -> Process:
     settings = directory / "edge.toml"
-    settings.write_text(_settings(directory, broker) + page_section(page, directory))
+    settings.write_text(_settings(directory, broker, opcua.endpoint) + page_section(page, directory))
     command = edge_command("run", "--settings", str(settings))
     opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
     gateway = await stack.enter_async_context(opened)
@@ -334,11 +347,11 @@ async def _require(condition: Any, otherwise: str | Text) -> None:
         raise Unavailable(otherwise)
 
 
-def _settings(directory: Path, broker: str) -> str:
+def _settings(directory: Path, broker: str, endpoint: str) -> str:
     """Return the settings of the gateway; strings are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     return f"""\
-{scene_settings(directory, broker, _SCOPE)}
+{scene_settings(directory, broker, _SCOPE, endpoint)}
 [flows]
 run = "on"
 directory = {text(str(directory / "flows"))}

@@ -21,6 +21,7 @@ from edge.config import MqttSettings
 from edge.features.simulator.demo_parts import (
     DemoPage,
     GiveUp,
+    OpcuaAddress,
     edge_command,
     limit_demo,
     page_section,
@@ -189,11 +190,13 @@ RULE: Final[dict[str, Any]] = {
 
 
 class TelemetryAddresses(Struct, frozen=True):
-    """Where a kept scene is reached: the broker, the topic of the sensor, and the settings for other commands."""
+    """Where a kept scene is reached: broker, topic of the sensor, settings for other commands, OPC UA server."""
 
     broker: str
     topic: str
     settings: Path
+    opcua: str
+    """For a client on another machine, where the server listens for them."""
 
 
 class _TelemetryScene(Struct, frozen=True):
@@ -205,7 +208,9 @@ class _TelemetryScene(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_telemetry_demo(console: Console, page: DemoPage | None = None) -> AsyncIterator[TelemetryAddresses]:
+async def open_telemetry_demo(
+    console: Console, page: DemoPage | None = None, opcua: OpcuaAddress | None = None
+) -> AsyncIterator[TelemetryAddresses]:
     """Show one alarm from its sensor to the MES and back; keep the parts running for the block, then remove them.
 
     Raises Unavailable with the reason when a part ends early, also inside the block, or when the alarm does not behave
@@ -217,9 +222,10 @@ async def open_telemetry_demo(console: Console, page: DemoPage | None = None) ->
         limit = await stack.enter_async_context(limit_demo())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
         broker = await stack.enter_async_context(open_broker())
+        opcua = (opcua or OpcuaAddress()).with_free_port()
         view.report("broker", f"mosquitto at {broker.url}")
-        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up, page)
-        view.report("gateway", "edge run, with a store of its own")
+        gateway = await _open_gateway(stack, directory, broker.url, opcua, limit.give_up, page)
+        view.report("gateway", "edge run, with a store of its own", f"OPC UA at {opcua.remote}")
         mqtt = MqttSettings(url=broker.url)
         mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
         sensor = await stack.enter_async_context(open_session(mqtt, "sensor"))
@@ -236,15 +242,20 @@ async def open_telemetry_demo(console: Console, page: DemoPage | None = None) ->
         view.verdict(f"DEMO OK  {len(trend.values)} samples, 1 alarm: {changes}; at the MES within {slowest} ms")
         limit.lift()
         async with repeated(page, partial(_repeat_heat, sensor)):
-            yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml")
+            yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml", opcua.remote)
 
 
 async def _open_gateway(
-    stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp, page: DemoPage | None
+    stack: AsyncExitStack,
+    directory: Path,
+    broker: str,
+    opcua: OpcuaAddress,
+    on_end: GiveUp,
+    page: DemoPage | None,
 ) -> Process:
     rules, settings = directory / "rules.json", directory / "edge.toml"
     rules.write_text(json.dumps([RULE], indent=1))
-    settings.write_text(_settings(directory, broker) + page_section(page, directory))
+    settings.write_text(_settings(directory, broker, opcua.endpoint) + page_section(page, directory))
     command = edge_command("run", "--settings", str(settings))
     opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
     gateway = await stack.enter_async_context(opened)
@@ -342,11 +353,11 @@ def _describe(change: PublicAlarmChange, took_ms: int) -> str:
     return f"{change.kind.value:<12}  severity {change.alarm.severity}  {text:<32}  {took_ms:>3} ms to the MES"
 
 
-def _settings(directory: Path, broker: str) -> str:
+def _settings(directory: Path, broker: str, endpoint: str) -> str:
     """Return the settings of the gateway; strings are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     return f"""\
-{scene_settings(directory, broker, _SCOPE)}
+{scene_settings(directory, broker, _SCOPE, endpoint)}
 [telemetry]
 rules = {text(str(directory / "rules.json"))}
 

@@ -53,7 +53,7 @@ async def test_wait_returns_whether_the_condition_became_true() -> None:
 
 def test_scene_ignores_the_station_files_of_the_machine(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
-    file.write_text(scene_settings(tmp_path, "mqtt://127.0.0.1:1", "station-1"))
+    file.write_text(scene_settings(tmp_path, "mqtt://127.0.0.1:1", "station-1", ""))
     assert not load_settings(file, {}, SECTIONS).station.files
 
 

@@ -67,12 +67,13 @@ def demo(
     """
     set_up(LoggingSettings(level="error"))
     console, event, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
+    address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
     if scene == "telemetry":
-        work = _show_alarm(console, event, served, keep=stays)
+        work = _show_alarm(console, event, address, served, keep=stays)
     elif scene == "flows":
-        work = _show_flows(console, event, chart.absolute(), served, keep=stays)
+        work = _show_flows(console, event, address, chart.absolute(), served, keep=stays)
     else:
-        work = _show_job(console, event, devices, listen, port, chart.absolute(), served, keep=stays)
+        work = _show_job(console, event, devices, address, chart.absolute(), served, keep=stays)
     number = asyncio.run(_run_until_signal(work))
     if number and not event.is_set():
         raise SystemExit(128 + number)
@@ -89,8 +90,7 @@ async def _show_job(
     console: Console,
     shown: asyncio.Event,
     devices: str,
-    listen: str | None,
-    port: int | None,
+    address: OpcuaAddress,
     chart: Path,
     served: DemoPage | None,
     *,
@@ -98,12 +98,11 @@ async def _show_job(
 ) -> None:
     """Run a job; set `shown` at its end, and keep the demo running if asked."""
     view = view_on(console)
-    address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
     async with open_demo(view, devices, address, chart, served) as addresses:
         shown.set()
         _report_page(view, served, *_CLICKS)
         if keep:
-            view.report("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
+            _report_opcua(view, addresses.opcua_remote)
             view.report("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
@@ -114,29 +113,37 @@ def _report_page(view: DemoView, served: DemoPage | None, *clicks: tuple[str, st
         view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}", *lines)
 
 
-async def _show_alarm(console: Console, shown: asyncio.Event, served: DemoPage | None, *, keep: bool) -> None:
+def _report_opcua(view: DemoView, url: str) -> None:
+    view.report("kept", f"open {url} in UaExpert (security None, anonymous)")
+
+
+async def _show_alarm(
+    console: Console, shown: asyncio.Event, address: OpcuaAddress, served: DemoPage | None, *, keep: bool
+) -> None:
     """Show an alarm; set `shown` at its end, and keep the demo running if asked."""
     view = view_on(console)
-    async with open_telemetry_demo(console, served) as addresses:
+    async with open_telemetry_demo(console, served, address) as addresses:
         shown.set()
         _report_page(view, served)
         if keep:
             _, _, port = addresses.broker.rpartition(":")
-            view.report("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
+            _report_opcua(view, addresses.opcua)
+            view.report("", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
             view.report("", f"edge alarms list --settings {addresses.settings}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
 
 async def _show_flows(
-    console: Console, shown: asyncio.Event, chart: Path, served: DemoPage | None, *, keep: bool
+    console: Console, shown: asyncio.Event, address: OpcuaAddress, chart: Path, served: DemoPage | None, *, keep: bool
 ) -> None:
     """Show flows; set `shown` at the end, and keep the demo running if asked."""
     view = view_on(console)
-    async with open_flows_demo(view, chart, served) as addresses:
+    async with open_flows_demo(view, chart, served, address) as addresses:
         shown.set()
         _report_page(view, served)
         if keep:
-            view.report("kept", f"edge flows list --settings {addresses.settings}", f"broker at {addresses.broker}")
+            _report_opcua(view, addresses.opcua)
+            view.report("", f"edge flows list --settings {addresses.settings}", f"broker at {addresses.broker}")
             view.report("", "Ctrl-C ends it")
             await asyncio.Event().wait()
 

@@ -1,5 +1,6 @@
 """`edge demo` called from the command line: its output, its exit status, and the removal of its files."""
 
+import asyncio
 import os
 import pty
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from edge.links.host_addresses import free_port
+from tests.opcua_client import patient_client
 
 DEADLINE_SECONDS = 180
 
@@ -170,6 +172,24 @@ def test_running_demo_prints_its_addresses_and_ends_with_ctrl_c(traces: Traces) 
     process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0
     traces.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("scene", ["telemetry", pytest.param("flows", marks=pytest.mark.long)])
+def test_kept_scene_serves_its_tags_over_opcua(traces: Traces, scene: str) -> None:
+    """It opened no OPC UA server and said nothing about it."""
+    port = free_port()
+    process = traces.start("--scene", scene, "--keep", "--port", str(port))
+    wait_for_line(process, f"open opc.tcp://127.0.0.1:{port} in UaExpert")
+    assert "Gateway" in asyncio.run(objects_of(f"opc.tcp://127.0.0.1:{port}"))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0
+    traces.assert_nothing_is_left()
+
+
+async def objects_of(endpoint: str) -> list[str]:
+    async with patient_client(endpoint) as client:
+        return [(await node.read_browse_name()).Name for node in await client.nodes.objects.get_children()]
 
 
 def test_demo_reports_why_a_gateway_cannot_start(traces: Traces) -> None:
