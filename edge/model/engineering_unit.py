@@ -43,6 +43,7 @@ _UNITS: tuple[tuple[str, ...], ...] = (
     ("h", "HUR", "hour"),
     ("d", "DAY", "day"),
     ("B", "AD", "byte"),
+    ("MiB", "E63", "mebibyte"),
     ("mg", "MGM", "milligram"),
     ("g", "GRM", "gram"),
     ("kg", "KGM", "kilogram"),

@@ -41,6 +41,8 @@ class MonitoredItem(Struct, eq=False):
     """The callbacks of the attribute that it monitors; empty for events."""
     handle: int = field(default_factory=lambda: next(_HANDLES))
     """The key of its callback there."""
+    deadband: float = 0.0
+    """Changes up to this are not reported."""
     last: ua.DataValue | None = None
     """The value that was reported last."""
     overflow: EncodedEvent | None = None
@@ -92,6 +94,10 @@ class TriggerLinks:
 _NUMBERS = frozenset(
     ua.VariantType(number) for number in range(ua.VariantType.SByte.value, ua.VariantType.String.value)
 )
+
+_PERCENT = 100
+_HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
+_EU_RANGE = ua.QualifiedName("EURange")
 
 _FIRST_ID = 1000
 """Ids are not taken for client handles, which most clients count from 0 or 1."""
@@ -161,6 +167,7 @@ class MonitoredItems:
             queue_size=_queue_size(asked, most, is_of_events=is_of_events),
             timestamps=timestamps,
             discards_oldest=asked.DiscardOldest,
+            deadband=self._deadband(monitored.NodeId, asked.Filter),
         )
         result = ua.MonitoredItemCreateResult(
             StatusCode=self._check_events(item) if is_of_events else self._check_value_filter(monitored, asked.Filter)
@@ -220,6 +227,7 @@ class MonitoredItems:
         most = self._limits.queued_events if is_of_events else self._limits.queued_values
         item.client_handle = asked.ClientHandle
         item.filter = asked.Filter
+        item.deadband = self._deadband(item.read_value_id.NodeId, asked.Filter)
         item.queue_size = _queue_size(asked, most, is_of_events=is_of_events)
         item.timestamps = timestamps
         item.discards_oldest = asked.DiscardOldest
@@ -284,7 +292,7 @@ class MonitoredItems:
         text = item.read_value_id.IndexRange
         current = part_of(value, text) if text else value
         # Values are never changed in place: asyncua would copy each value to compare it with the next.
-        if item.last is None or _is_reported(item.last, current, item.filter):
+        if item.last is None or _is_reported(item.last, current, item):
             item.last = current
             stamped = stamp_change(current, item.timestamps)
             await self.notify(item, ua.MonitoredItemNotification(item.client_handle, stamped))
@@ -346,6 +354,26 @@ class MonitoredItems:
             return _bad(ua.StatusCodes.BadNotSupported)
         return event_filter_status(item.filter, self._aspace)
 
+    def _deadband(self, node_id: ua.NodeId, asked: Any) -> float:
+        """Return the change that a filter leaves out: of a value, or of its range (OPC 10000-8, 7.2)."""
+        match asked:
+            case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute):
+                return float(asked.DeadbandValue)
+            case DataChangeFilter(DeadbandType=ua.DeadbandType.Percent) if (span := self._range(node_id)) is not None:
+                return float(asked.DeadbandValue) / _PERCENT * (span.High - span.Low)
+            case _:
+                return 0.0
+
+    def _range(self, node_id: ua.NodeId) -> ua.Range | None:
+        """Return the EURange of an analog item; None for all others."""
+        if node_id not in self._aspace:
+            return None
+        for reference in self._aspace[node_id].references:
+            if reference.IsForward and reference.ReferenceTypeId == _HAS_PROPERTY and reference.BrowseName == _EU_RANGE:
+                value = self._aspace.read_attribute_value(reference.NodeId, ua.AttributeIds.Value).Value
+                return value.Value if value is not None and isinstance(value.Value, ua.Range) else None
+        return None
+
     def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
         """Return whether values can be monitored with a filter. A deadband applies to numbers (OPC 10000-8, 7.2)."""
         if monitored.DataEncoding is not None and monitored.DataEncoding.Name:
@@ -362,6 +390,12 @@ class MonitoredItems:
                 return _GOOD
             case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute) if not asked.DeadbandValue >= 0:
                 return _bad(ua.StatusCodes.BadDeadbandFilterInvalid)
+            case DataChangeFilter(DeadbandType=ua.DeadbandType.Percent) if not 0 <= asked.DeadbandValue <= _PERCENT:
+                return _bad(ua.StatusCodes.BadDeadbandFilterInvalid)
+            case DataChangeFilter(DeadbandType=ua.DeadbandType.Percent):
+                is_value = monitored.AttributeId == ua.AttributeIds.Value
+                has_range = is_value and self._range(monitored.NodeId) is not None
+                return _GOOD if has_range else _bad(ua.StatusCodes.BadFilterNotAllowed)
             case DataChangeFilter(DeadbandType=ua.DeadbandType.Absolute):
                 value = self._aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId).Value
                 is_number = value is not None and value.VariantType in _NUMBERS and not value.is_array
@@ -372,24 +406,25 @@ class MonitoredItems:
                 return _bad(ua.StatusCodes.BadMonitoredItemFilterUnsupported)
 
 
-def _is_reported(last: ua.DataValue, current: ua.DataValue, asked: Any) -> bool:
+def _is_reported(last: ua.DataValue, current: ua.DataValue, item: MonitoredItem) -> bool:
     """Return whether a change must be reported (OPC 10000-4, 7.22.2)."""
+    asked = item.filter
     trigger = asked.Trigger if isinstance(asked, DataChangeFilter) else ua.DataChangeTrigger.StatusValue
     if last.StatusCode != current.StatusCode:
         return True
     if trigger == ua.DataChangeTrigger.Status:
         return False
     if last.Value != current.Value:
-        return not (isinstance(asked, DataChangeFilter) and _is_within_deadband(last.Value, current.Value, asked))
+        return not _is_within_deadband(last.Value, current.Value, item.deadband)
     return bool(
         trigger == ua.DataChangeTrigger.StatusValueTimestamp and last.SourceTimestamp != current.SourceTimestamp
     )
 
 
-def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChangeFilter) -> bool:
-    if asked.DeadbandType != ua.DeadbandType.Absolute or last.Value is None or current.Value is None:
+def _is_within_deadband(last: ua.Variant | None, current: ua.Variant | None, deadband: float) -> bool:
+    if not deadband or last is None or current is None or last.Value is None or current.Value is None:
         return False
-    return bool(abs(current.Value - last.Value) <= asked.DeadbandValue)
+    return bool(abs(current.Value - last.Value) <= deadband)
 
 
 def _sampling_interval(asked: ua.MonitoringParameters, shortest_ms: float) -> float:

@@ -68,7 +68,7 @@ WRONG = [
     (TYPES, A.EventNotifier, EVENTS, C.BadNotSupported),
     (LEVEL, A.Value, EVENTS, C.BadFilterNotAllowed),
     (LEVEL, A.Value, ua.AggregateFilter(), C.BadMonitoredItemFilterUnsupported),
-    (LEVEL, A.Value, PERCENT, C.BadMonitoredItemFilterUnsupported),
+    (LEVEL, A.Value, PERCENT, C.BadFilterNotAllowed),
     (LEVEL, A.BrowseName, ABSOLUTE, C.BadFilterNotAllowed),
     (UNKNOWN, A.Value, None, C.BadNodeIdUnknown),
 ]
@@ -134,7 +134,7 @@ async def test_modified_item_is_validated_like_a_new_one(client: Client, subscri
     value, events = (element.MonitoredItemId for element in made)
     changes = [
         (value, ABSOLUTE, C.Good),
-        (value, PERCENT, C.BadMonitoredItemFilterUnsupported),
+        (value, PERCENT, C.BadFilterNotAllowed),
         (events, where(O.Not, ONE), C.Good),
         (events, where(O.RelatedTo, ONE, ONE), C.BadEventFilterInvalid),
         (events, None, C.BadMonitoredItemFilterInvalid),

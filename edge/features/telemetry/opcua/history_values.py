@@ -103,10 +103,14 @@ ENCODING: Final = ua.NodeId(ua.ObjectIds.HistoryData_Encoding_DefaultBinary)
 
 
 class ValueEncoder:
-    """Encodes values with the timestamps that a client wants; with `is_number` each number is Double."""
+    """Encodes values with the timestamps that a client wants.
 
-    def __init__(self, timestamps: ua.TimestampsToReturn, *, is_number: bool = False) -> None:
+    With `is_number` each number is Double, with `is_flag` 0 and 1 are Boolean.
+    """
+
+    def __init__(self, timestamps: ua.TimestampsToReturn, *, is_number: bool = False, is_flag: bool = False) -> None:
         self._is_number = is_number
+        self._is_flag = is_flag
         wanted = ua.TimestampsToReturn
         self._stamps = (_SOURCE if timestamps in {wanted.Source, wanted.Both} else 0) | (
             _SERVER if timestamps in {wanted.Server, wanted.Both} else 0
@@ -120,6 +124,8 @@ class ValueEncoder:
         """Return a value as DataValue; the server timestamp of a stored value is its source timestamp."""
         if self._is_number and type(value) is int:
             value = float(value)
+        elif self._is_flag and value in {0, 1}:
+            value = bool(value)
         return self._encoded(at, _variant(value), status)
 
     def count(self, at: int, number: int, status: int) -> bytes:

@@ -9,6 +9,7 @@ from asyncua import ua
 from msgspec.structs import replace
 
 from edge.features.telemetry.history.reader import END_OF_TIME, HistoryPage, read_page
+from edge.features.telemetry.opcua.gateway_items import tag_item
 from edge.features.telemetry.opcua.history_aggregates import SampleInterval, number_of
 from edge.features.telemetry.opcua.history_values import (
     STATUS_OF,
@@ -20,7 +21,6 @@ from edge.features.telemetry.opcua.history_values import (
     Raw,
     ValueEncoder,
 )
-from edge.features.telemetry.opcua.tag_items import item_of
 from edge.opcua.time_slices import Turn
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.tag import TagDefinitions
@@ -66,8 +66,8 @@ class TagHistory:
         self, rest: Raw | Processed | AtTime, room: PartRoom, timestamps: ua.TimestampsToReturn, turn: Turn
     ) -> HistoryPart:
         """Read the next part. Raises OSError for a file that cannot be read."""
-        is_number = item_of(self._definitions.find(rest.tag)).is_number
-        encoder = ValueEncoder(timestamps, is_number=is_number)
+        item = tag_item(self._definitions, rest.tag)
+        encoder = ValueEncoder(timestamps, is_number=item.is_number, is_flag=item.is_flag)
         match rest:
             case Raw():
                 return await self._raw(rest, room, encoder, turn)

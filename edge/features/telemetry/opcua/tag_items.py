@@ -32,8 +32,14 @@ class TagItem(Struct, frozen=True):
         """Whether its values are numbers: Double, so that the type does not change with the value."""
         return bool(self.data_type == _DOUBLE)
 
+    @property
+    def is_flag(self) -> bool:
+        """Whether its values are Boolean; the gateway samples its own flags as 0 and 1."""
+        return bool(self.data_type == _BOOLEAN)
+
 
 _DOUBLE: Final = ua.NodeId(_I.Double)
+_BOOLEAN: Final = ua.NodeId(_I.Boolean)
 _DESCRIPTION: Final = "The last sample of a tag."
 UNDEFINED: Final = TagItem(ua.NodeId(_I.DataItemType), ua.NodeId(_I.BaseDataType), MappingProxyType({}), _DESCRIPTION)
 """A tag without a definition: its values may have any type."""
@@ -86,6 +92,8 @@ def value_of(item: TagItem, value: Any) -> tuple[ua.Variant, ua.StatusCode | Non
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if item.is_number and value is not None:
         return (ua.Variant(_double(value), T.Double), None) if is_number else (ua.Variant(), _MISMATCH)
+    if item.is_flag and is_number and value in {0, 1}:
+        return ua.Variant(bool(value), T.Boolean), None
     variant = variant_of(value)
     is_any = item.data_type == UNDEFINED.data_type or variant.VariantType is T.Null
     if is_any or ua.NodeId(variant.VariantType.value) == item.data_type:

@@ -13,8 +13,9 @@ from typing import Any, Final
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
+from edge.features.telemetry.opcua.gateway_items import tag_item
 from edge.features.telemetry.opcua.history_values import STATUS_OF
-from edge.features.telemetry.opcua.tag_items import UNDEFINED, TagItem, item_of, value_of
+from edge.features.telemetry.opcua.tag_items import UNDEFINED, TagItem, value_of
 from edge.model.instant import utc
 from edge.opcua.access import Caller
 from edge.opcua.server_channel import ServerChannel
@@ -179,7 +180,7 @@ class TagNodes:
         return node
 
     def _item(self, tag: str) -> TagItem:
-        return item_of(self._definitions.find(tag))
+        return tag_item(self._definitions, tag)
 
     def _reader(self, tag: str) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
         def read(_node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:

@@ -135,6 +135,41 @@ async def test_monitored_tag_reports_its_new_samples(store: Store, wait_until: W
         assert [one["value"]["value"]["value"] for one in (*first, *second)] == [1.0, 2.0]
 
 
+async def test_dead_band_in_percent_is_that_of_the_range(store: Store, wait_until: WaitUntil) -> None:
+    """It was refused with Bad_MonitoredItemFilterUnsupported."""
+    definitions = TagDefinitions(DEFINITIONS)
+
+    async def save(oven: float) -> None:
+        samples = {"oven": Sample(START + int(oven), "oven", oven), "torque": Sample(START, "torque", 4.5)}
+        await store.commit(tags.save_last(store.keys, {tag: encode_line(sample) for tag, sample in samples.items()}))
+
+    await save(100.0)
+    async with alarm_server(store, definitions=definitions) as server, other_stack(server.endpoint) as other:
+        await wait_until(lambda: server.alarms.tags.has("torque"))
+        subscription = await other.subscription()
+
+        def with_dead_band(tag: str, percent: float) -> dict[str, Any]:
+            dead = {"$": "DataChangeFilter", "trigger": 1, "deadbandType": 2, "deadbandValue": percent}
+            return value_of_node(f"ns=10;s=Tags/{tag}", parameters={"filter": dead})
+
+        asked = [with_dead_band(*item) for item in (("oven", 10), ("oven", 101), ("oven", -1), ("torque", 10))]
+        results = await other.monitor(subscription, *asked)
+        assert [result["statusCode"] for result in results] == [
+            "Good",
+            "BadDeadbandFilterInvalid",
+            "BadDeadbandFilterInvalid",
+            "BadFilterNotAllowed",
+        ]
+        reported = [*await other.changes(1)]
+        for value in (130.0, 131.0, 130.0):  # 10 % of 0 to 300 are 30
+            await save(value)
+            if value > 130.0:
+                reported += await other.changes(1)
+        await save(200.0)
+        reported += await other.changes(1)
+        assert [one["value"]["value"]["value"] for one in reported] == [100.0, 131.0, 200.0]
+
+
 @pytest.mark.parametrize(
     ("definition", "value", "expected"),
     [
