@@ -111,6 +111,10 @@ def _method(cause: Cause) -> Execute:
     async def execute(services: WebServices, call: ApiCall) -> models.MethodDone:
         job = await load(services.store, call.path["job"])
         job_id, comment = job.job.job_id, call.body.comment
+        if cause.value.lower() in services.reason_for and not comment.strip():
+            raise Refused(
+                "needs_reason", "a reason is needed.", "State it as `comment`, for those who read the result."
+            )
         texts = (LocalizedText(text=comment),) if comment else None
         job_call = JobCall(
             job.job.scope,

@@ -437,6 +437,7 @@ class Pages:
             caller=caller,
             is_stranger=caller is not None and not caller.user,
             roles=[role.name.lower() for role in Role if caller and role <= caller.role],
+            reason_for=self._services.reason_for,
             keeps_results="archive" in self._services.ports,
             may_control=caller is not None and caller.role >= Role.OPERATOR,
             status=self._services.status(languages) if caller else None,

@@ -69,5 +69,7 @@ class WebServices(PageServices, frozen=True):
     tools: GatewayTools
     manual: Sequence[Path]
     """The folders in which the manual may be."""
+    reason_for: Sequence[str] = ()
+    """The methods for which a person states a reason."""
     store_state: Callable[[], StoreState | None] = lambda: None
     """The last state of the servers of the store; None before the first reading."""

@@ -82,6 +82,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         is_kiosk=settings.section(WebSettings).kiosk == "on",
         is_tls=settings.section(WebSettings).is_tls,
         panels=settings.section(WebSettings).panels,
+        reason_for=settings.section(WebSettings).reason_for,
         tools=gateway_tools(parts, page.settings_file, memory),
         manual=FOLDERS,
         store_state=lambda: parts.health.servers.state,

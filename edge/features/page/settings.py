@@ -60,6 +60,14 @@ class WebSettings(FeatureSettings, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=1440, description="Minutes without a touch after which a panel logs out and shows the station."),
     ] = 5
+    reason_for: Annotated[
+        tuple[Literal["stop", "abort"], ...],
+        Meta(
+            description="Methods for which a person at the page or over HTTP states a reason, also after *Stop* of a "
+            "panel was held.",
+            extra={"expected": "a list of stop, abort"},
+        ),
+    ] = ()
     max_connections: Annotated[
         int, Meta(ge=8, le=1000, description="Maximum number of connections; one address may have half of them.")
     ] = 400

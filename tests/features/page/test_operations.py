@@ -3,10 +3,13 @@
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from edge.features.page.operations import OPERATIONS
+from edge.features.page.services import WebServices
 from edge.model.job_state import Cause, JobState, SubState
 from edge.station.equipment import OutcomeUnknown
-from tests.features.page.serving import ATTACK, IN_PATHS, Browser
+from tests.features.page.serving import ATTACK, IN_PATHS, Browser, serving
 from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, obliging, order
 
 
@@ -106,6 +109,16 @@ async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant)
         assert "aborted by alice at the station page" in (await alice.get(page)).text
     assert (await alice.post("/api/v1/jobs/J1/clear", {})).json["job"] is None
     assert (await alice.get("/api/v1/jobs/J1")).json["kind"] == "unknown_job"
+
+
+async def test_stop_without_a_reason_is_refused_where_one_is_wanted(services: WebServices, plant: Plant) -> None:
+    async with serving(replace(services, reason_for=("stop",))) as browser:
+        alice = await browser.logged_in("alice")
+        for comment in ("", " "):
+            reply = await alice.post("/api/v1/jobs/J1/stop", {"comment": comment})
+            assert (reply.json["kind"], reply.json["reason"]) == ("needs_reason", "a reason is needed.")
+        assert (await plant.job("J1")).status.state is JobState.RUNNING
+        assert (await alice.post("/api/v1/jobs/J1/stop", {"comment": "oil"})).status == 200
 
 
 async def test_changes_by_an_observer_are_refused(browser: Browser) -> None:

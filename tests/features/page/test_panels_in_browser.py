@@ -81,6 +81,27 @@ async def test_job_is_stopped_by_a_button_that_is_held(browser: Browser, screen:
     assert "alice" in await screen.run("document.querySelector('.banner.stopped').textContent")
 
 
+async def test_stop_of_a_panel_asks_for_a_reason_where_it_is_wanted(plant: Plant, services: WebServices) -> None:
+    async with serving(replace(services, reason_for=("stop",))) as browser, chromium() as screen:
+        await screen.show(1280, 800)
+        await screen.log_in(browser.origin, "alice", PASSWORD)
+        await screen.touch(STOP)
+        await screen.until("document.querySelector('#ask[open]')")
+        await screen.lift()
+        assert await screen.run("document.getElementById('ask-label').textContent") == "Reason"
+        await screen.tap("#ask-yes")
+        assert await screen.run("document.querySelector('#ask[open] input:invalid') !== null")
+        await screen.tap("#ask input")
+        for key in ("shift", "O", "i", "l", "done"):
+            await screen.tap(f"dialog .keypad [data-key='{key}']")
+        await screen.until("!document.querySelector('.keypad')")
+        await screen.tap("#ask-yes")
+        await screen.until("!document.querySelector('[data-hold]')")
+        (remark,) = (await plant.job("J1")).comment
+        assert remark.text == "Oil"
+        assert screen.faults == []
+
+
 async def test_job_is_aborted_by_a_key_that_is_held(browser: Browser, screen: Chromium, plant: Plant) -> None:
     await screen.go(f"{browser.origin}/job?id=J1")
     await screen.run(f"document.querySelector({ABORT!r}).focus()")

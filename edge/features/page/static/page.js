@@ -358,6 +358,7 @@ function confirmed(button) {
   dialog.querySelector("label").hidden = Boolean(button.dataset.send);
   const label = dialog.querySelector("#ask-label");
   label.textContent = button.dataset.label ?? label.dataset.label;
+  dialog.querySelector("input").required = button.dataset.reason !== undefined;
   return ask(dialog);
 }
 
@@ -394,7 +395,7 @@ async function press(button, isHeld = false) {
     for (const address of given ? addresses : []) await send(button, address, { comment: given.comment });
     return;
   }
-  if (post && button.dataset.ask && !isHeld) {
+  if (post && button.dataset.ask && (!isHeld || button.dataset.reason !== undefined)) {
     const given = await confirmed(button);
     if (given) await send(button, post, { [button.dataset.field ?? "comment"]: given.comment });
   } else if (post) {
