@@ -3,14 +3,14 @@
 Plain data, so that a chart can be drawn of a run that lives elsewhere.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from edge.foundation.text import Text, join_texts
 from edge.sfc.net import Net, NetAction
-from edge.sfc.run import ActionState, Association, Run
+from edge.sfc.run import NO_UNSENT, ActionState, Association, Run, Sending
 from edge.sfc.signal import NO_MIRRORS, Mirrors
 from edge.sfc.waiting import NO_HOLDERS, explain_waiting
 
@@ -39,19 +39,19 @@ class StepMark(Struct, frozen=True):
 class ActionMark(Struct, frozen=True):
     """An action that was activated at least once; `elapsed_ms` from sending to the end, or until now.
 
-    `sent` is false while its command has not left the gateway.
+    `sending` says whether its command is known to have left the gateway.
     """
 
     state: ActionState
     attempt: int
     elapsed_ms: int | None
     stored: bool
-    sent: bool = True
+    sending: Sending = Sending.SENT
 
     @property
     def text(self) -> Text:
         """Return the state for people."""
-        return self.state.text if self.sent else Text.of("not sent yet")
+        return self.state.text if self.sending is Sending.SENT else self.sending.text
 
 
 class Marks(Struct, frozen=True):
@@ -72,11 +72,11 @@ def marks_of(
     now: int,
     holders: Mapping[str, Text] = NO_HOLDERS,
     mirrors: Mirrors = NO_MIRRORS,
-    unsent: Collection[str] = (),
+    unsent: Mapping[str, Sending] = NO_UNSENT,
 ) -> Marks:
     """Return the marks of a run at an instant, in milliseconds; a pause or the end of the run stops its clocks.
 
-    `unsent` are the commands that have not left the gateway.
+    `unsent` are the commands that are not known as sent.
     """
     halted = run.ended_at if run.ended_at is not None else run.paused_at
     at = now if halted is None else min(now, halted)
@@ -95,7 +95,7 @@ def marks_of(
     return Marks(_title(run, at), steps, actions, waiting)
 
 
-def _mark(run: Run, action: NetAction, association: Association, at: int, unsent: Collection[str]) -> ActionMark:
+def _mark(run: Run, action: NetAction, association: Association, at: int, unsent: Mapping[str, Sending]) -> ActionMark:
     since = association.armed_at
     until = at if association.ended_at is None else association.ended_at
     return ActionMark(
@@ -103,7 +103,7 @@ def _mark(run: Run, action: NetAction, association: Association, at: int, unsent
         attempt=association.attempt,
         elapsed_ms=None if since is None else max(0, until - since),
         stored=run.stored.get(action.name) == action.key,
-        sent=association.command_id not in unsent,
+        sending=unsent.get(association.command_id, Sending.SENT),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -173,6 +174,7 @@ class Sending(StrEnum):
     SENT = "sent"
     MAYBE = "may have been sent"
     NEVER = "never sent"
+    NOT_YET = "not sent yet"
 
     @property
     def text(self) -> Text:
@@ -184,7 +186,11 @@ _SENDINGS: Final = {
     Sending.SENT: Text.of("sent"),
     Sending.MAYBE: Text.of("may have been sent"),
     Sending.NEVER: Text.of("never sent"),
+    Sending.NOT_YET: Text.of("not sent yet"),
 }
+
+NO_UNSENT: Final[Mapping[str, Sending]] = MappingProxyType({})
+"""Commands by their id that no instance has recorded as sent: `NOT_YET`, or `MAYBE` where that is not known."""
 
 
 UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -16,7 +16,7 @@ from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.intervention import HeldFailure, held_failures
 from edge.sfc.net import Net, NetTransition
-from edge.sfc.run import ActionState, Run
+from edge.sfc.run import NO_UNSENT, ActionState, Association, Run, Sending
 from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors, Resolution, Resolve, kind_text
 from edge.sfc.view import RunView, left_failures
 
@@ -25,8 +25,6 @@ START: Final = "start"
 
 ALWAYS: Final = "always"
 """Stands for the condition of a transition that has none."""
-
-_NOT_SENT: Final = Text.of("not sent yet")
 
 NO_HOLDERS: Final[Mapping[str, Text]] = MappingProxyType({})
 
@@ -61,8 +59,7 @@ class ActionWaits(Struct, frozen=True):
     """An association that is open: a command without answer, an awaited event, or a duration that runs.
 
     Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` that to
-    the end of the duration. While the run is paused they stand still. `error` says why an outcome is unknown;
-    `sent` is false while the command has not left the gateway.
+    the end of the duration. While the run is paused they stand still. `error` says why an outcome is unknown.
     """
 
     action: str
@@ -73,15 +70,12 @@ class ActionWaits(Struct, frozen=True):
     left_ms: int | None
     due_in_ms: int | None
     error: str | Text | None = None
-    sent: bool = True
+    sending: Sending = Sending.SENT
 
     @property
     def text(self) -> Text:
         """Return it for people."""
-        state = self.state.text if self.sent else _NOT_SENT
-        parts: list[str | Text] = [
-            Text.of("action {action} of {step} is {state}", action=self.action, step=self.step, state=state)
-        ]
+        parts: list[str | Text] = [self._state_text()]
         if self.error is not None:
             parts.append(self.error)
         if self.age_ms is not None:
@@ -91,6 +85,12 @@ class ActionWaits(Struct, frozen=True):
         if self.due_in_ms is not None:
             parts.append(Text.of("duration ends in {seconds:g} s", seconds=self.due_in_ms / 1000))
         return join_texts(", ", parts)
+
+    def _state_text(self) -> Text:
+        if self.sending is Sending.MAYBE:
+            return Text.of("action {action} of {step} may have been sent", action=self.action, step=self.step)
+        state = self.state.text if self.sending is Sending.SENT else self.sending.text
+        return Text.of("action {action} of {step} is {state}", action=self.action, step=self.step, state=state)
 
     def __str__(self) -> str:
         return str(self.text)
@@ -158,11 +158,11 @@ def explain_waiting(
     now: int,
     holders: Mapping[str, Text] = NO_HOLDERS,
     mirrors: Mirrors = NO_MIRRORS,
-    unsent: Collection[str] = (),
+    unsent: Mapping[str, Sending] = NO_UNSENT,
 ) -> tuple[Waiting, ...]:
     """Return what a run waits for: transitions by rank, then actions in the order of the recipe.
 
-    `holders` says of each lock that is not free who holds it; `unsent` are the commands that have not left the gateway.
+    `holders` says of each lock that is not free who holds it; `unsent` are the commands that are not known as sent.
     """
     if run.ended:
         outcome = run.outcome.text
@@ -196,7 +196,7 @@ def explain_waiting(
 
 
 def _transition(
-    transition: NetTransition, view: RunView, holders: Mapping[str, Text], unsent: Collection[str]
+    transition: NetTransition, view: RunView, holders: Mapping[str, Text], unsent: Mapping[str, Sending]
 ) -> TransitionWaits:
     unfinished = [step for step in transition.needs_done if not view.done(step)]
     unmet = [Unmet(f"steps.{step}.done", _unfinished(step, view, unsent)) for step in unfinished]
@@ -230,24 +230,20 @@ def _lock(name: str, view: RunView, holders: Mapping[str, Text]) -> Unmet:
     return Unmet(Text.of("lock {lock}", lock=name), join_texts(", ", parts))
 
 
-def _unfinished(step: str, view: RunView, unsent: Collection[str]) -> Text:
+def _unfinished(step: str, view: RunView, unsent: Mapping[str, Sending]) -> Text:
     over = {ActionState.COMPLETED, ActionState.STOPPED}
     waiting = [view.associations[key] for key in view.net.steps[step].holding]
     open_actions = [association for association in waiting if association.state not in over]
-    return join_texts(
-        ", ",
-        (
-            Text.of(
-                "{action} is {state}",
-                action=action.action,
-                state=_NOT_SENT if action.command_id in unsent else action.state.text,
-            )
-            for action in open_actions
-        ),
-    )
+    return join_texts(", ", (_open_text(action, unsent.get(action.command_id)) for action in open_actions))
 
 
-def _actions(net: Net, run: Run, at: int, unsent: Collection[str]) -> list[ActionWaits]:
+def _open_text(action: Association, sending: Sending | None) -> Text:
+    if sending is Sending.MAYBE:
+        return Text.of("{action} may have been sent", action=action.action)
+    return Text.of("{action} is {state}", action=action.action, state=sending.text if sending else action.state.text)
+
+
+def _actions(net: Net, run: Run, at: int, unsent: Mapping[str, Sending]) -> list[ActionWaits]:
     found = []
     for key in sorted(run.open, key=lambda key: (net.actions[key.latest].index, key)):
         association = run.associations[key]
@@ -261,7 +257,7 @@ def _actions(net: Net, run: Run, at: int, unsent: Collection[str]) -> list[Actio
                 left_ms=None if association.deadline is None else association.deadline - at,
                 due_in_ms=None if association.due is None else association.due - at,
                 error=association.error,
-                sent=association.command_id not in unsent,
+                sending=unsent.get(association.command_id, Sending.SENT),
             )
         )
     return found

@@ -12,7 +12,7 @@ from edge.foundation.text import Text, as_text, join_texts
 from edge.model.localized_text import words_of
 from edge.sfc.condition import wake_instants
 from edge.sfc.net import Net, NetTransition
-from edge.sfc.run import ActionState, Run
+from edge.sfc.run import NO_UNSENT, ActionState, Run, Sending
 from edge.sfc.signal import NO_MIRRORS, Mirrors, kind_text
 from edge.sfc.titles import action_title, step_title, transition_title
 from edge.sfc.view import RunView
@@ -67,7 +67,7 @@ class WaitInWords(Struct, frozen=True, kw_only=True):
 
 
 class WaitFacts(Struct, frozen=True):
-    """Facts that a run does not hold itself: the holders of locks, mirrored sets, commands not sent, equipment.
+    """Facts that a run does not hold itself: holders of locks, mirrored sets, commands not known as sent, equipment.
 
     `equipment` has the name of the equipment for the type of each command and event, `obstacles` why equipment of a
     name cannot work now.
@@ -75,7 +75,7 @@ class WaitFacts(Struct, frozen=True):
 
     holders: Mapping[str, Text] = NO_HOLDERS
     mirrors: Mirrors = NO_MIRRORS
-    unsent: Collection[str] = ()
+    unsent: Mapping[str, Sending] = NO_UNSENT
     equipment: Mapping[str, str] = {}
     obstacles: Mapping[str, str | Text] = {}
 
@@ -134,8 +134,8 @@ def _action(net: Net, wait: ActionWaits, languages: Sequence[str], facts: WaitFa
     if wait.state is ActionState.UNKNOWN:
         ask = Text.of("Look at “{subject}”, then decide", subject=_work(net, wait, title, languages))
         kind, text, allowed = WaitKind.UNKNOWN, wait.error or Text.of("its outcome is not known"), None
-    elif not wait.sent:
-        text = Text.of("not sent to {equipment} yet", equipment=device) if device else Text.of("not sent yet")
+    elif wait.sending is not Sending.SENT:
+        text = _unsent(wait.sending, device)
     elif wait.due_in_ms is not None and wait.left_ms is None:
         kind, allowed, text = WaitKind.TIME, wait.due_in_ms, Text.of("waits for its time")
     else:
@@ -152,6 +152,14 @@ def _action(net: Net, wait: ActionWaits, languages: Sequence[str], facts: WaitFa
         action=wait.action,
         step=wait.step,
     )
+
+
+def _unsent(sending: Sending, device: str) -> Text:
+    if not device:
+        return sending.text
+    if sending is Sending.MAYBE:
+        return Text.of("may have been sent to {equipment}", equipment=device)
+    return Text.of("not sent to {equipment} yet", equipment=device)
 
 
 def _work(net: Net, wait: ActionWaits, title: str, languages: Sequence[str]) -> str:

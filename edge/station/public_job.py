@@ -1,6 +1,6 @@
 """The public form of a job: in short, with its progress, what it waits for, and its decisions."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, assert_never
@@ -17,7 +17,7 @@ from edge.model.localized_text import title_of
 from edge.model.user import INTERVENTION_ROLES
 from edge.sfc.intervention import HeldFailure
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Run
+from edge.sfc.run import ActionState, Run, Sending
 from edge.sfc.titles import action_title, step_of, step_title
 from edge.sfc.verdict import NOT_OK, skipped_by
 from edge.sfc.view import expected_steps
@@ -158,7 +158,9 @@ class WaitingAction(Struct, frozen=True, kw_only=True):
     due_in_seconds: float | None
     error: str | None
     sent: bool
-    """Whether the command has left the gateway."""
+    """Whether the command has left the gateway, or may have left it."""
+    sending: str
+    """`sent`, `not sent yet`, or `may have been sent` while the store does not confirm it."""
 
 
 class WaitingFailure(Struct, frozen=True, kw_only=True):
@@ -234,8 +236,9 @@ class PublicStep(Struct, frozen=True, kw_only=True):
 class PublicAction(Struct, frozen=True, kw_only=True):
     """The latest attempt at an action in a step.
 
-    `sent`: its command has left the gateway; true for an action without a command. `sending` of a command that has
-    ended is `sent`, `never sent` or `may have been sent`. `skipped_by` is the person who skipped it, with the reason.
+    `sent`: its command has left the gateway, or may have left it; true for an action without a command. `sending` is
+    `sent`, `not sent yet`, `never sent` or `may have been sent`. `skipped_by` is the person who skipped it, with the
+    reason.
     """
 
     action: str
@@ -352,12 +355,13 @@ def _steps(run: Run, net: Net, languages: Sequence[str]) -> Iterable[PublicStep]
             )
 
 
-def _actions(run: Run, net: Net, unsent: Collection[str], languages: Sequence[str]) -> Iterable[PublicAction]:
+def _actions(run: Run, net: Net, unsent: Mapping[str, Sending], languages: Sequence[str]) -> Iterable[PublicAction]:
     """Yield the actions in the order of the recipe."""
     language = language_for(languages)
     for key, association in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
         if not key.is_left_behind:
-            sent = not association.withdrawn and association.command_id not in unsent
+            sending = unsent.get(association.command_id, association.sending)
+            sent = sending in {Sending.SENT, Sending.MAYBE}
             yield PublicAction(
                 action=key.action,
                 step=key.step,
@@ -367,7 +371,7 @@ def _actions(run: Run, net: Net, unsent: Collection[str], languages: Sequence[st
                 attempt=association.attempt,
                 error=stated_in(association.error or "", language),
                 sent=sent,
-                sending=association.sending.value,
+                sending=sending.value,
                 sent_at=rfc3339(association.sent_at) if sent else None,
                 deadline=rfc3339(association.deadline),
                 ended_at=rfc3339(association.ended_at),
@@ -485,7 +489,8 @@ def _action(waits: ActionWaits, language: str) -> WaitingAction:
         left_seconds=_seconds(waits.left_ms),
         due_in_seconds=_seconds(waits.due_in_ms),
         error=None if waits.error is None else stated_in(waits.error, language),
-        sent=waits.sent,
+        sent=waits.sending is not Sending.NOT_YET,
+        sending=waits.sending.value,
     )
 
 

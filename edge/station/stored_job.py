@@ -15,7 +15,7 @@ from edge.model.job_state import JobState
 from edge.sfc.history import DecisionRecord, read_record
 from edge.sfc.net import Net
 from edge.sfc.replay import Difference, differing_fields, replay, starts_at_the_beginning
-from edge.sfc.run import Run
+from edge.sfc.run import NO_UNSENT, Run, Sending
 from edge.sfc.signal import Mirrors
 from edge.station.runs import lock_holders, net_of
 from edge.store import jobs, responses, runs
@@ -51,8 +51,8 @@ def start_wait(job: Job, now: int) -> StartWait:
 class StoredJob(Struct, frozen=True):
     """A job with its run and compiled recipe, both None before its start; `holders` hold locks for which it waits.
 
-    `mirrors` are the copies of mirrored sets that its conditions ask for, `unsent` the commands that have not left a
-    gateway yet.
+    `mirrors` are the copies of mirrored sets that its conditions ask for, `unsent` the commands that are not known as
+    sent.
     """
 
     job: Job
@@ -61,7 +61,7 @@ class StoredJob(Struct, frozen=True):
     response: JobResponse | None
     holders: Mapping[str, Text] = field(default_factory=dict)
     mirrors: Mirrors = field(default_factory=dict)
-    unsent: frozenset[str] = frozenset()
+    unsent: Mapping[str, Sending] = NO_UNSENT
 
 
 async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | None:
@@ -83,18 +83,22 @@ async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | 
         return None
     if stored_run is None:
         return StoredJob(job, None, None, response)
-    return StoredJob(job, stored_run.run, net, response, holders, copies, _unsent(stored_run, clock()))
+    unsent = _unsent(stored_run, clock(), is_current=not store.may_lack_notes)
+    return StoredJob(job, stored_run.run, net, response, holders, copies, unsent)
 
 
-def _unsent(stored: StoredRun, now: int) -> frozenset[str]:
-    """Return the commands that wait in an outbox, without those that may just have been sent."""
+def _unsent(stored: StoredRun, now: int, *, is_current: bool) -> Mapping[str, Sending]:
+    """Return the commands that wait in an outbox, without those that may just have been sent.
+
+    One with a begun mark may have left, and each one whose removal from the outbox may not have been committed.
+    """
     waiting, due = stored.unsent, now - _REMOVED_WITHIN_MS
     associations = stored.run.associations.values() if waiting else ()
-    return frozenset(
-        association.command_id
+    return {
+        association.command_id: Sending.NOT_YET if is_current and not association.begun else Sending.MAYBE
         for association in associations
         if association.command_id in waiting and (association.armed_at or 0) <= due
-    )
+    }
 
 
 async def load(store: Store, job_id: str) -> StoredJob:

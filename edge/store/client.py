@@ -108,6 +108,11 @@ class Store:
         return "" if self.ha is None else self.ha.fence.reason
 
     @property
+    def may_lack_notes(self) -> bool:
+        """Whether what gateways did last may not be written yet, such as that a command was sent."""
+        return self.ha is not None and self.ha.fence.may_lack_notes
+
+    @property
     def clock_ms(self) -> int:
         """What the jobs' clock is ahead of the clock of the server's host, in milliseconds."""
         return 0 if self.ha is None or self.ha.generation.expected is None else self.ha.generation.expected.clock_ms

@@ -22,6 +22,8 @@ logger = structlog.get_logger(__name__)
 MARGIN_S: Final = 0.5
 """Taken off each confirmation: the time in which a command that was sent reaches the server."""
 _FORGOTTEN_AFTER_S = 300.0
+_NOTED_WITHIN_S: Final = 3.0
+"""Gateways commit within this time after a break what they could not commit in it: they retry each second."""
 REPLACED_AFTER_S: Final = 10.0
 _ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge store status"
 _FAILOVER = ("o_down", "failover_in_progress")
@@ -136,11 +138,21 @@ class Fence:
         self._confirmed_at = clock()
         self._changed = asyncio.Event()
         self._was_confirmed: bool | None = None
+        self._broken_at = float("-inf")
 
     @property
     def is_confirmed(self) -> bool:
         """Whether a majority confirms the primary now."""
         return self._clock() < self._until
+
+    @property
+    def may_lack_notes(self) -> bool:
+        """Whether what gateways did last may not be committed yet: in a break of the confirmation, and just after."""
+        return not self.is_confirmed or self._clock() < self._broken_at + _NOTED_WITHIN_S
+
+    def note_break(self) -> None:
+        """Record that until now nothing could be committed."""
+        self._broken_at = self._clock()
 
     @property
     def confirmed_s(self) -> float:
@@ -171,6 +183,8 @@ class Fence:
 
     def take(self, view: SentinelView, sent_at: float) -> None:
         """Take the view of a sentinel that was asked at `sent_at`."""
+        if self._was_confirmed is not None and not self.is_confirmed:
+            self.note_break()
         self._heard[view.sentinel_id] = _Heard(view, judge(view, self.primary, sent_at), sent_at)
         # A sentinel that is silent for long counts in the views of the others, or not any more.
         self._heard = {

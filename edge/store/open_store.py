@@ -147,6 +147,9 @@ async def _behind_sentinel(
     for name, work in works:
         await stack.enter_async_context(_running(restart_on_defect(store.defects, name, work), name))
     await fence.wait(CONFIRMED_WITHIN_S)
+    if consumer is not None:
+        # A gateway opens it again after a failover, which has interrupted what all of them wrote.
+        fence.note_break()
     is_durable = settings.durability != "any"
     if (await load_generation(connection, keys))[0] is None:
         await _refuse_unfit(store, sentinels, is_durable=is_durable)

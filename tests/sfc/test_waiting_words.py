@@ -6,6 +6,7 @@ import pytest
 
 from edge.foundation.text import Text, stated_in
 from edge.model.recipe import Intervention
+from edge.sfc.run import Sending
 from edge.sfc.signal import Intervene, Pause, SecondPerson, Unknown
 from edge.sfc.waiting_words import NEEDS_A_PERSON, WaitFacts, WaitInWords, WaitKind, waits_in_words
 from tests.sfc.driving import Driven
@@ -31,8 +32,19 @@ def test_command_waits_for_its_equipment_of_the_time_allowed() -> None:
 
 def test_command_that_has_not_left_is_not_sent_yet() -> None:
     driven = Driven(net_of(chain("A B", action("bolt", "A"))))
-    facts = WaitFacts(unsent={"J1/R1/bolt/1"}, equipment={"bolt.v1": "wrench"})
+    facts = WaitFacts(unsent={"J1/R1/bolt/1": Sending.NOT_YET}, equipment={"bolt.v1": "wrench"})
     assert [str(words.text) for words in _waits(driven, 1000, facts)] == ["not sent to wrench yet"]
+
+
+def test_command_whose_note_may_be_missing_may_have_been_sent() -> None:
+    """It was "not sent to wrench yet" while the wrench turned, and the store accepted no note of it."""
+    driven = Driven(net_of(chain("A B", action("bolt", "A"))))
+    for equipment, english, german in (
+        ({"bolt.v1": "wrench"}, "may have been sent to wrench", "vielleicht an wrench gesendet"),
+        ({}, "may have been sent", "vielleicht gesendet"),
+    ):
+        (words,) = _waits(driven, 1000, WaitFacts(unsent={"J1/R1/bolt/1": Sending.MAYBE}, equipment=equipment))
+        assert (words.kind, str(words.text), stated_in(words.text, "de")) == (WaitKind.EQUIPMENT, english, german)
 
 
 def test_wait_for_equipment_names_why_it_cannot_work() -> None:

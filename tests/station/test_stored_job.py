@@ -4,9 +4,12 @@ import pytest
 
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, JobState
+from edge.sfc.run import Sending
+from edge.sfc.signal import Begun
 from edge.station.stored_job import StoredJob, find, load
 from edge.store.client import Store
 from tests.station.plant import Clock, FakeEquipment, Plant, obliging, order, until_true
+from tests.store.breaks import break_confirmation, confirm
 
 
 @pytest.mark.parametrize("job_id", ["J1", "", "list:station-1", "J\n1"])
@@ -53,5 +56,35 @@ async def test_command_in_an_outbox_is_unsent_once_it_must_have_been_removed(
     assert just_now
     assert just_now.run
     assert later
-    assert just_now.unsent == frozenset()
-    assert later.unsent == {association.command_id for association in just_now.run.associations.values()}
+    (command_id,) = {association.command_id for association in just_now.run.associations.values()}
+    assert just_now.unsent == {}
+    assert later.unsent == {command_id: Sending.NOT_YET}
+
+
+async def test_sent_command_without_its_note_may_have_been_sent(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    """It counted as not sent for as long as a majority of the sentinels was away."""
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.commands)
+        fence = break_confirmation(plant.store)
+        in_break = await find(plant.store, "J1", lambda: clock.now + 1000)
+        confirm(fence)
+        just_after = await find(plant.store, "J1", lambda: clock.now + 1000)
+        assert in_break
+        assert just_after
+        assert in_break.unsent == just_after.unsent == {tool.commands[0].command_id: Sending.MAYBE}
+
+
+async def test_begun_command_may_have_been_sent(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
+    """The machine of the gateway that has sent it may be gone: its note is never written then."""
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.refused)
+        (outgoing,) = plant.runs.outbox.unsent("J1")
+        await plant.runs.signal("J1", Begun(outgoing.command_id, "gateway-2"))
+        begun = await find(plant.store, "J1", lambda: clock.now + 1000)
+        assert begun
+        assert begun.unsent == {outgoing.command_id: Sending.MAYBE}

@@ -112,6 +112,28 @@ def test_no_second_majority_can_elect_while_one_confirms(judgements: list[Judgem
         assert not any(isinstance(judgement, Veto) and judgement.until > now for judgement in judgements)
 
 
+def test_notes_may_be_missing_in_a_break_and_shortly_after_it() -> None:
+    now = 100.0
+    fence = Fence(OURS, lambda: now)
+
+    def hear(*flags: str) -> bool:
+        for name in "abc":
+            fence.take(view(name, OURS, *flags), now)
+        return fence.may_lack_notes
+
+    assert not hear()
+    now = 110.0
+    assert fence.may_lack_notes
+    assert hear()
+    now = 112.0
+    assert hear()
+    now = 114.0
+    assert not hear()
+    assert hear("s_down", "o_down")
+    fence.note_break()
+    assert fence.may_lack_notes
+
+
 OLDER = Primary("10.0.0.3", 6379, 6)
 
 

@@ -1,6 +1,6 @@
 """Formats jobs: as a table, as a report of a whole job with its order, run and response, and as data."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,7 @@ from edge.model.result_part import parts_of
 from edge.ports.result_trace import Reference, TraceReference, stored_in
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Association, Run
+from edge.sfc.run import ActionState, Association, Run, Sending
 from edge.station.public_job import public_detail, work_masters
 from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
@@ -193,22 +193,28 @@ def _steps(run: Run, net: Net, now: int) -> Table:
     return table
 
 
-def _actions(run: Run, net: Net, unsent: Collection[str]) -> Table:
+def _actions(run: Run, net: Net, unsent: Mapping[str, Sending]) -> Table:
     table = plain_table(*_ACTION_COLUMNS, drop=("deadline", "step", "sent", "attempt", "ended"))
     for item in _associations(run, net):
         state = Text(f"{SYMBOLS[item.state]} {item.state}", style=_ACTION_STYLES.get(item.state, ""))
         result = (
             Text(printable(str(item.error)), style="red") if item.error else Text(printable(result_text(item.result)))
         )
-        times = (local_time(_sent_at(item, unsent)), local_time(item.deadline), local_time(item.ended_at))
+        times = (_sent_at(item, unsent), local_time(item.deadline), local_time(item.ended_at))
         table.add_row(
             Text(printable(item.action)), Text(printable(item.step)), state, str(item.attempt), *times, result
         )
     return table
 
 
-def _sent_at(association: Association, unsent: Collection[str]) -> int | None:
-    return None if association.command_id in unsent else association.sent_at
+def _sent_at(association: Association, unsent: Mapping[str, Sending]) -> str:
+    match unsent.get(association.command_id):
+        case Sending.NOT_YET:
+            return local_time(None)
+        case Sending.MAYBE:
+            return f"{local_time(association.sent_at)} ?"
+        case _:
+            return local_time(association.sent_at)
 
 
 def _associations(run: Run, net: Net) -> list[Association]:

@@ -18,7 +18,7 @@ from edge.drawing.marks import duration
 from edge.foundation.text import Text, as_text
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
-from edge.sfc.run import ActionState, Association
+from edge.sfc.run import ActionState, Association, Sending
 from edge.sfc.signal import Intervene, Resolution
 from edge.sfc.waiting import (
     START,
@@ -132,7 +132,8 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
                 yield f"        {effect}"
         case ActionWaits():
             since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
-            state = waiting.state if waiting.sent else "not sent yet"
+            state = waiting.state.value if waiting.sending is Sending.SENT else waiting.sending.value
+            since = since.replace(" for", ", open for") if waiting.sending is Sending.MAYBE else since
             yield f"action {waiting.action} of {waiting.step}: {state}{since}, attempt {waiting.attempt}"
             if waiting.left_ms is not None:
                 at = f", at {local_time(now + waiting.left_ms)}" if now else ""

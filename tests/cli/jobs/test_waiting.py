@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from edge.cli.jobs.waiting import waiting_text
+from edge.drawing.marks import marks_of
 from edge.foundation.instant import now_ms
 from edge.model.job_state import Cause
 from edge.sfc.signal import Withdrawn
 from edge.station.public_job import public_detail
-from edge.station.stored_job import load
-from tests.station.plant import FakeEquipment, Plant, order, until_true
+from edge.station.stored_job import find, load
+from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
+from tests.store.breaks import break_confirmation
 
 
 async def lines_of(plant: Plant, job_id: str = "J1") -> list[str]:
@@ -51,6 +53,28 @@ async def test_paused_job_has_no_deadline(plant: Plant, tool: FakeEquipment) -> 
     detail = public_detail(await load(plant.store, "J1"), now)
     assert (detail.job.state, detail.job.substate, detail.paused) == ("Interrupted", "Suspended", True)
     assert detail.waits.halted.startswith("paused for ")
+
+
+async def test_command_of_a_standstill_may_have_been_sent(plant: Plant, tool: FakeEquipment) -> None:
+    """`edge jobs why` said "not sent yet" of a command that the tool had received and carried out."""
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.received() == ["a"])
+        break_confirmation(plant.store)
+        at = plant.runs.clock() + 9000
+        stored_job = await find(plant.store, "J1", lambda: at)
+    assert stored_job
+    assert stored_job.net
+    assert stored_job.run
+    lines = list(waiting_text(stored_job, at, {TIGHTEN: "wrench"}))
+    assert lines[1].startswith("  A: may have been sent to wrench, 9.")
+    assert lines[3] == "      not met: steps.one.done: a may have been sent"
+    assert lines[4].startswith("  action a of one: may have been sent, open for 9.")
+    marks = marks_of(stored_job.net, stored_job.run, at, unsent=stored_job.unsent)
+    assert [str(mark.text) for mark in marks.actions.values()] == ["may have been sent"]
+    assert any("action a of one may have been sent, for 9" in str(text) for text in marks.waiting)
+    (action,) = public_detail(stored_job, at).actions
+    assert (action.sent, action.sending, action.sent_at is None) == (True, "may have been sent", False)
 
 
 @pytest.mark.parametrize("may_have_left", [False, True])
