@@ -134,7 +134,14 @@ async def open_gateway(
         dispatch = Dispatch(core.runs, routes, core.direct_commands.is_busy)
         recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted, mirrored_sets(settings))
         jobs = JobService(
-            core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
+            core.store,
+            core.runs,
+            most,
+            dedupe_ms,
+            core.store_time.host_ms,
+            recipes,
+            core.retention.refuses_beyond,
+            core.mode,
         )
         users = open_users(core) if settings.opcua.endpoint or has_logins(settings) else None
         recorders = work_master_recorders(settings, SettingOrigin(SettingSource.MES))
@@ -196,7 +203,8 @@ async def _open_core(
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(_certificate_findings, settings), limits=limits)
-    health.problems += [store.defects.problems, store_time.problems, accepted_jobs.problems]
+    clocks = (store_time.problems, functools.partial(clock.problems, store))
+    health.problems += [store.defects.problems, *clocks, accepted_jobs.problems]
     direct = DirectCommands(runs)
     return GatewayParts(
         settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode
@@ -298,7 +306,7 @@ def _open_calls(core: GatewayParts, works: Works) -> CallHandler:
         switched_off=calls_switched_off(core),
     )
     max_age_s = settings.northbound.max_age
-    return CallHandler(core.source, core.scopes, core.store, services, now_ms, max_age_s, core.trail)
+    return CallHandler(core.source, core.scopes, core.store, services, core.store_time.host_ms, max_age_s, core.trail)
 
 
 async def _open_opcua(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> ServedOpcua | None:
@@ -365,7 +373,13 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
         await core.keep_running_while(stack, gate, f"late results of {scope}", late.run)
         await core.keep_running_while(stack, gate, f"publisher of {scope}", publisher.run)
     northbound = settings.northbound
-    inbox = Inbox(session, calls, northbound.topic_prefix, northbound.response_topics)
+    inbox = Inbox(
+        session,
+        calls,
+        northbound.topic_prefix,
+        northbound.response_topics,
+        lambda: core.store_time.server_ahead_ms,
+    )
     core.health.problems.append(inbox.problems)
     await inbox.open(topics)
 

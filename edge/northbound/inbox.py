@@ -73,10 +73,19 @@ class Inbox:
     """
 
     def __init__(
-        self, session: MqttSession, calls: CallHandler, topic_prefix: str, response_topics: Sequence[str] = ()
+        self,
+        session: MqttSession,
+        calls: CallHandler,
+        topic_prefix: str,
+        response_topics: Sequence[str] = (),
+        ahead_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Answer to topics below `topic_prefix` and to those that a filter of `response_topics` allows."""
+        """Answer to topics below `topic_prefix` and to those that a filter of `response_topics` allows.
+
+        `ahead_ms` returns what the clock of `calls` is ahead of that of this machine, in milliseconds.
+        """
         self._session = session
+        self._ahead_ms = ahead_ms
         self._calls = calls
         self._topic_prefix = topic_prefix
         self._response_topics = tuple(response_topics)
@@ -91,12 +100,15 @@ class Inbox:
                     await self._session.subscribe(topic, handle, on_poison=partial(self._answer_defect, scope))
 
     async def _handle(self, scope: str, message: Message) -> None:
-        answer = await self._calls.answer(parse_call(scope, message))
+        answer = await self._calls.answer(self._parse(scope, message))
         if await self._reply(message, answer):
             await self._calls.record_received(answer)
 
     async def _answer_defect(self, scope: str, message: Message, error: Exception) -> None:
-        await self._reply(message, await self._calls.answer_defect(parse_call(scope, message), error))
+        await self._reply(message, await self._calls.answer_defect(self._parse(scope, message), error))
+
+    def _parse(self, scope: str, message: Message) -> IncomingCall:
+        return parse_call(scope, message, self._ahead_ms())
 
     async def _reply(self, message: Message, answer: CloudEvent) -> bool:
         """Publish an answer; return whether it was received. One that may not be published is a problem."""
@@ -119,19 +131,20 @@ class Inbox:
         return self._unsent.problems()
 
 
-def parse_call(scope: str, message: Message) -> IncomingCall:
-    """Parse an MQTT message of a scope's topic."""
+def parse_call(scope: str, message: Message, ahead_ms: int = 0) -> IncomingCall:
+    """Parse an MQTT message of a scope's topic; `ahead_ms` is added to the instants of this machine's clock."""
+    received_at = None if message.received_at is None else message.received_at + ahead_ms
     try:
         event = to_event(message)
     except Refused as refusal:
-        return _call(scope, message, refusal)
-    return _call(scope, message, event)
+        return _call(scope, message, refusal, received_at)
+    return _call(scope, message, event, received_at)
 
 
-def _call(scope: str, message: Message, event: CloudEvent | Refused) -> IncomingCall:
+def _call(scope: str, message: Message, event: CloudEvent | Refused, received_at: int | None) -> IncomingCall:
     expires_at = None
-    if message.expiry is not None and message.received_at is not None:
-        expires_at = message.received_at + message.expiry * 1000
+    if message.expiry is not None and received_at is not None:
+        expires_at = received_at + message.expiry * 1000
     interval = message.user_properties.get("expiryinterval", "")
     return IncomingCall(
         event=event,
@@ -140,6 +153,6 @@ def _call(scope: str, message: Message, event: CloudEvent | Refused) -> Incoming
         source=message.topic,
         raw=message.payload,
         expires_at=expires_at,
-        sent_at=sent_at_by_broker(message.received_at, message.expiry, interval),
+        sent_at=sent_at_by_broker(received_at, message.expiry, interval),
         is_retained=message.retain,
     )

@@ -9,16 +9,23 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import structlog
 
+from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.model.lock import LockKind
 from edge.store import locks, runs
 from edge.store.background import poll_store
 from edge.store.client import Store
-from edge.store.server_time import difference_problem, end_clock_difference, read_server_clock
+from edge.store.server_time import (
+    difference_problem,
+    jobs_clock_problem,
+    read_server_clock,
+    set_clock_difference,
+)
 
 logger = structlog.get_logger(__name__)
 
-_POLL_INTERVAL_S = 10.0
+_POLL_INTERVAL_S = 2.0
+"""A gateway that starts sooner than this after a step of the host's clock may take the wrong one."""
 _SMALL_MS = 100
 """A step that does not harm the deadlines of jobs."""
 _NS = 1_000_000
@@ -52,6 +59,13 @@ class StoreTime:
         """Return the instant."""
         return self._origin_ns + self._elapsed_ns()
 
+    def host_ms(self) -> int:
+        """Return the present instant of the clock of the store's host, by which the expiry of a message is judged.
+
+        All gateways of the store have to judge alike: one would refuse a call as expired that another one executes.
+        """
+        return now_ms() + self.server_ahead_ms
+
     def problems(self) -> Iterator[Text]:
         """Yield the problem of two clocks that differ."""
         if problem := difference_problem(self.server_ahead_ms):
@@ -81,7 +95,7 @@ class StoreTime:
         if not store.clock_ms or difference_problem(self.server_ahead_ms):
             return
         if not await runs.active_jobs(store) and not await locks.load_all(store, LockKind):
-            await end_clock_difference(store)
+            await set_clock_difference(store, 0)
             await self.refresh()
 
 
@@ -115,6 +129,11 @@ class SteadyClock:
         """Set the clock to the reference clock."""
         self._begin_ns = self._wall_ns() - self._elapsed_ns()
 
+    def problems(self, store: Store) -> Iterator[Text]:
+        """Yield the problem of jobs that run by another clock than that of the store's host."""
+        if problem := jobs_clock_problem(store.clock_ms - self.step_ms()):
+            yield problem
+
 
 async def _unchanged() -> None:
     """Refresh nothing: the reference is always current."""
@@ -126,20 +145,28 @@ async def follow_reference_clock(
     every_s: float = _POLL_INTERVAL_S,
     refresh: Callable[[], Awaitable[None]] = _unchanged,
 ) -> None:
-    """Follow each step of the reference clock as soon as no job runs, until cancelled."""
-    reported = 0
+    """Follow each step of the reference clock as soon as no job runs, until cancelled.
+
+    Behind Sentinel a step of the host's clock while jobs run changes the stored difference instead: then also a gateway
+    that starts judges the jobs by the clock of the others.
+    """
+    reported, difference = 0, store.clock_ms
+    """The step that the log has, and the stored difference with which our clock was that of the others."""
 
     async def look() -> None:
-        nonlocal reported
+        nonlocal reported, difference
         await refresh()
         step = clock.step_ms()
-        if step == 0:
-            return
         if abs(step) < _SMALL_MS or not await runs.active_jobs(store):
             clock.follow()
+            difference = store.clock_ms
             if reported:
                 logger.info("clock step followed", step_s=step / 1000)
             reported = 0
+        elif store.ha is not None and difference == store.clock_ms:
+            await set_clock_difference(store, difference - step)
+            difference -= step
+            logger.warning("clock of the store's host stepped, jobs keep theirs", step_s=step / 1000)
         elif abs(step - reported) > _SMALL_MS:
             logger.warning("clock stepped, followed when no job runs", step_s=step / 1000)
             reported = step

@@ -58,10 +58,25 @@ async def read_server_clock(store: Store, wall_ns: Callable[[], int] = time.time
     return ClockReading(server_ns, after - before, (before + after) // 2)
 
 
-async def end_clock_difference(store: Store) -> None:
-    """Set the jobs' clock to that of the store's host, for all gateways; no job runs. Raises Unavailable."""
+async def set_clock_difference(store: Store, ahead_ms: int) -> None:
+    """Set what the jobs' clock is ahead of that of the store's host, for all gateways. Raises Unavailable.
+
+    Without Sentinel there is no such difference.
+    """
     # The commit is guarded by the generation: a later failover keeps the difference that it has left.
-    await store.commit(operation("HSET", store.keys.generation(), "clock", 0))
+    await store.commit(operation("HSET", store.keys.generation(), "clock", ahead_ms))
+
+
+def jobs_clock_problem(ahead_ms: int) -> Text | None:
+    """Return the problem of jobs whose clock differs from that of the store's host; None for a small difference."""
+    if abs(ahead_ms) <= MOST_DIFFERENCE_MS:
+        return None
+    seconds = abs(ahead_ms) / 1000
+    if ahead_ms > 0:
+        return Text.of(
+            "until no job runs, their clock is {seconds:.1f} s ahead of that of the store's host", seconds=seconds
+        )
+    return Text.of("until no job runs, their clock is {seconds:.1f} s behind that of the store's host", seconds=seconds)
 
 
 def difference_problem(ahead_ms: int) -> Text | None:

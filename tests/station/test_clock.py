@@ -135,6 +135,67 @@ async def test_difference_after_a_failover_ends_when_no_job_runs(redis: RedisSet
             await until_true(lambda: abs(clock() - now_ms()) < 60_000)
 
 
+class HostClock:
+    """What has passed since the start of this machine, as a store's host sees it whose clock is set meanwhile."""
+
+    def __init__(self) -> None:
+        self.set_by_ms = 0
+
+    def __call__(self) -> int:
+        return time.monotonic_ns() - self.set_by_ms * 1_000_000
+
+
+@pytest.mark.parametrize("step_ms", [HOUR_MS, -HOUR_MS])
+async def test_gateway_that_starts_after_a_step_of_the_hosts_clock_has_that_of_the_jobs(
+    redis: RedisSettings, tool: FakeEquipment, step_ms: int
+) -> None:
+    """It aborted good jobs of the other gateway as timed out, or let them hang for as long as the step."""
+    async with instance(redis, {TIGHTEN: tool}, now_ms) as plant, plant.at_work():
+        await behind_sentinel(plant.store, 0)
+        host = HostClock()
+        reference = StoreTime(plant.store, host)
+        await reference.refresh()
+        clock = SteadyClock(reference, host)
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.received() == ["a"])
+        async with background_task(follow_reference_clock(clock, plant.store, 0.01, reference.settle), "clock"):
+            await asyncio.sleep(0.05)
+            assert plant.store.clock_ms == 0
+            # Seen from here, the clock of the host goes forward by as much as our own goes back.
+            host.set_by_ms = step_ms
+            await until_true(lambda: abs(plant.store.clock_ms + step_ms) < 1_000)
+            starting = await store_clock(plant.store)
+            assert abs(starting() - (now_ms() - step_ms)) < 1_000
+            assert "their clock is 3600.0 s" in str(*clock.problems(plant.store))
+            await asyncio.sleep(0.05)
+            assert abs(plant.store.clock_ms + step_ms) < 1_000
+            await plant.ask(Cause.ABORT, "J1")
+            await until_true(lambda: plant.store.clock_ms == 0)
+            await until_true(lambda: not list(clock.problems(plant.store)))
+
+
+async def test_difference_that_another_gateway_has_set_is_not_changed(
+    redis: RedisSettings, tool: FakeEquipment
+) -> None:
+    """Two gateways that judge jobs by two clocks would set the difference in turns."""
+    async with instance(redis, {TIGHTEN: tool}, now_ms) as plant, plant.at_work():
+        await behind_sentinel(plant.store, 0)
+        reference = StoreTime(plant.store, wall_ns=lambda: 0)
+        await reference.refresh()
+        clock = SteadyClock(reference)
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.received() == ["a"])
+        async with background_task(follow_reference_clock(clock, plant.store, 0.01, reference.settle), "clock"):
+            await asyncio.sleep(0.05)
+            await plant.store.execute("HSET", plant.store.keys.generation(), "clock", HOUR_MS)
+            await until_true(lambda: plant.store.clock_ms == HOUR_MS)
+            await asyncio.sleep(0.1)
+            assert plant.store.clock_ms == HOUR_MS
+            assert abs(clock() - now_ms()) < 1_000
+
+
 async def test_difference_stays_while_the_clock_of_the_new_host_is_wrong(store: Store) -> None:
     """Its clock is behind that of this machine: StartTimes would come late."""
     await behind_sentinel(store, HOUR_MS)

@@ -18,9 +18,10 @@ from edge.store.sentinels import Primary, Sentinels
 from edge.store.server_time import (
     ClockReading,
     difference_problem,
-    end_clock_difference,
+    jobs_clock_problem,
     read_server_clock,
     server_time,
+    set_clock_difference,
 )
 
 
@@ -77,6 +78,7 @@ def test_difference_beyond_the_duration_of_the_request_counts(
 )
 def test_difference_above_a_second_is_a_problem(ahead_ms: int, *, is_problem: bool) -> None:
     assert bool(difference_problem(ahead_ms)) is is_problem
+    assert bool(jobs_clock_problem(ahead_ms)) is is_problem
 
 
 @pytest.mark.parametrize("clock_ms", [60_000, -60_000])
@@ -87,7 +89,7 @@ async def test_time_of_the_store_does_not_jump_with_a_failover(store: Store, clo
 
 async def test_difference_of_the_clocks_ends_for_all_gateways(store: Store) -> None:
     await behind_sentinel(store, 60_000)
-    await end_clock_difference(store)
+    await set_clock_difference(store, 0)
     await read_server_clock(store)
     assert store.clock_ms == 0
     assert abs(await server_time(store) - now_ms()) < 1000
@@ -98,7 +100,7 @@ async def test_difference_of_a_later_failover_stays(redis: RedisSettings, store:
     await behind_sentinel(store, 60_000)
     await store.execute("HSET", store.keys.generation(), "id", "second", "clock", 7_000)
     with pytest.raises(Unavailable, match="another generation"):
-        await end_clock_difference(store)
+        await set_clock_difference(store, 0)
     assert store.over.is_set()
     async with open_store(redis, None) as another:
         assert await another.execute("HGET", store.keys.generation(), "clock") == "7000"
