@@ -389,6 +389,17 @@ def is_outstanding(run: Run, command: str) -> bool:
     return outstanding(run, command) is not None
 
 
+def has_limit_over(run: Run, sent_before: int, over_at: int) -> bool:
+    """Return whether an action that was sent before an instant is overdue at another one; not while the run is paused.
+
+    Both are in milliseconds since the epoch.
+    """
+    return not run.paused and any(
+        item.deadline is not None and item.deadline <= over_at and (item.armed_at or 0) <= sent_before
+        for item in run.associations.values()
+    )
+
+
 def is_too_late(run: Run, association: Association, now: int) -> bool:
     """Return whether the time for a start that waits for its answer is over: it must not be sent any more.
 

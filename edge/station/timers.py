@@ -8,6 +8,7 @@ import structlog
 from edge.foundation.backoff import MOST_TRIES
 from edge.foundation.errors import Unavailable
 from edge.model.job_state import JobState
+from edge.sfc.run import has_limit_over
 from edge.sfc.signal import Tick
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
@@ -27,6 +28,10 @@ _BATCH = 100
 _LOOK_AGAIN_MS = 10_000
 """The longest time until a deadline of an ended instance is found; it also bounds a clock jump."""
 _RETRY_S = 1.0
+_ANSWERS_WITHIN_MS = 3_000
+"""How long after an outage answers of equipment may wait to be stored: those at the broker, and those tried again."""
+_TRIED_AGAIN_MS = 1_000
+"""A time limit that ends so soon after an outage ends before an answer is tried again."""
 _FAR = 1 << 62
 _ALL = 10_000
 
@@ -54,7 +59,10 @@ class Timers:
         self._dead_letters = DeadLetterWriter(runs)
         self._expiry = expiry or Expiry(store, RetentionPolicy(runs.context.keep_ended_ms))
         self._tries: dict[str, int] = {}
+        self._back_at = runs.clock()
+        """When the store was unavailable last, or this process began."""
         runs.listeners.append(self._watch)
+        store.on_outage.append(self._note_outage)
 
     async def run(self) -> None:
         """Serve deadlines until cancelled."""
@@ -67,6 +75,9 @@ class Timers:
             self._until = _FAR
             self._earlier.clear()
             await self._sleep(await runs.next_due(self._store))
+
+    def _note_outage(self) -> None:
+        self._back_at = self._runs.clock()
 
     def _watch(self, progress: Progress) -> None:
         if progress.due is not None:
@@ -130,7 +141,25 @@ class Timers:
             # If one of them was changed meanwhile, serve each separately.
             await self._store.commit(join(parts))
 
+    async def _put_limit_off(self, job_id: str) -> bool:
+        """Put the time limit of an action off that ended in an outage of the store; return whether it was.
+
+        The equipment may have answered in time, and its answer waits to be stored.
+        """
+        later = self._back_at + _ANSWERS_WITHIN_MS
+        if self._runs.clock() >= later:
+            return False
+        loaded = await self._runs.load(job_id)
+        over_at = self._back_at + _TRIED_AGAIN_MS
+        if loaded is None or not has_limit_over(loaded.stored.run, self._back_at, over_at):
+            return False
+        keys = self._store.keys
+        await self._store.commit(join((runs.unchanged(keys, loaded.stored), runs.set_timer(keys, job_id, later))))
+        return True
+
     async def _serve_job(self, job_id: str) -> None:
+        if await self._put_limit_off(job_id):
+            return
         if isinstance(await self._runs.signal(job_id, Tick()), Decision):
             return
         # Nothing is due: the job has ended, or another instance was faster.

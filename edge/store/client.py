@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -99,6 +99,8 @@ class Store:
         """Whether the server has to write down each change: `[redis] durability`."""
         self.problems: tuple[Text, ...] = ()
         """What the server was found to lack when it was adopted."""
+        self.on_outage: list[Callable[[], None]] = []
+        """Called at each commit that the store did not take: leases are renewed each second."""
         self.over = asyncio.Event()
         """Set when the primary has changed: this store is of no use any more."""
 
@@ -180,6 +182,14 @@ class Store:
 
         A lease, or the name of a gateway that works: after a failover each gateway writes it again.
         """
+        try:
+            return await self._commit(commit)
+        except Unavailable:
+            for notice in self.on_outage:
+                notice()
+            raise
+
+    async def _commit(self, commit: Commit) -> CommitResult:
         began = time.perf_counter()
         ha = self.ha
         if ha is not None:

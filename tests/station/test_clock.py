@@ -146,7 +146,7 @@ class HostClock:
 
 
 @pytest.mark.parametrize("step_ms", [HOUR_MS, -HOUR_MS])
-async def test_gateway_that_starts_after_a_step_of_the_hosts_clock_has_that_of_the_jobs(
+async def test_gateway_that_starts_after_a_clock_step_has_the_clock_of_the_jobs(
     redis: RedisSettings, tool: FakeEquipment, step_ms: int
 ) -> None:
     """It aborted good jobs of the other gateway as timed out, or let them hang for as long as the step."""

@@ -1,11 +1,15 @@
 """Deadlines are stored: they fire once, survive a restart, and remove expired jobs."""
 
 import asyncio
+import contextlib
 from pathlib import Path
+from typing import cast
 
+import msgspec
 import pytest
 
 from edge.config import RedisSettings
+from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
@@ -13,7 +17,8 @@ from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.station.timers import Timers
 from edge.store import jobs, runs
-from edge.store.commit import operation
+from edge.store.commit import Commit, operation
+from edge.store.fence import Fence
 from edge.store.open_store import open_store
 from tests.station.plant import (
     KEEP_ENDED_MS,
@@ -36,6 +41,17 @@ from tests.station.plant import (
     until_true,
 )
 from tests.store.servers import relay_to
+from tests.store.test_server_time import behind_sentinel
+
+
+class UnconfirmedFence:
+    """A fence whose sentinels are gone."""
+
+    reason = "no majority of the sentinels confirms the primary"
+
+    def require(self) -> None:
+        """Refuse."""
+        raise Unavailable(self.reason)
 
 
 async def test_command_without_an_answer_in_time_fails_its_job_once(
@@ -104,7 +120,7 @@ async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
             await back.until_state("J1", JobState.ABORTED)
 
 
-async def test_deadline_missed_while_stopped_fires_at_the_start(
+async def test_deadline_missed_while_stopped_fires_after_the_start(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await plant.teach("scan", linear(pull("s", "one", timeout_seconds=1)))
@@ -113,7 +129,36 @@ async def test_deadline_missed_while_stopped_fires_at_the_start(
         await plant.until_state("J1", JobState.RUNNING)
     clock.now += 3_600_000
     async with instance(redis, {TIGHTEN: tool}, clock) as back, background_task(back.timers.run(), "timers"):
+        await until(lambda: _timer_is(back, "J1", clock.now + 3000))
+        clock.now += 3000
+        back.timers.expect(0)
         await back.until_state("J1", JobState.ABORTED)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False], ids=["gateway stopped", "store away"])
+async def test_answer_that_waited_for_the_store_comes_before_its_time_limit(
+    redis: RedisSettings, running: Plant, tool: FakeEquipment, clock: Clock, *, is_stopped: bool
+) -> None:
+    """A tool that had answered in time was reported as timed out, and its good job aborted."""
+    clock.now += 9000
+    async with contextlib.AsyncExitStack() as stack:
+        back = running
+        if is_stopped:
+            back = await stack.enter_async_context(instance(redis, {TIGHTEN: tool}, clock))
+        else:
+            store = await behind_sentinel(running.store, 0)
+            assert store.ha
+            store.ha = msgspec.structs.replace(store.ha, fence=cast("Fence", UnconfirmedFence()))
+            with pytest.raises(Unavailable):
+                await store.commit(Commit())
+            store.ha = None
+        await stack.enter_async_context(background_task(back.timers.run(), "timers"))
+        await until(lambda: _timer_is(back, "J1", clock.now + 3000))
+        await back.answer(tool.commands[0])
+        clock.now += 3000
+        back.timers.expect(0)
+        await until_true(lambda: len(tool.commands) == 2)
+        assert (await back.job("J1")).status.state is JobState.RUNNING
 
 
 async def test_pause_stops_the_time_of_a_deadline(running: Plant, clock: Clock) -> None:
