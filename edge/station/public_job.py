@@ -11,6 +11,7 @@ from edge.config import EquipmentSettings
 from edge.foundation.text import ENGLISH, Text, language_for, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import JobOrder
+from edge.model.job_identifier import identifier_of
 from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, SubState, has_ended, next_status
 from edge.model.json_value import plain_value
 from edge.model.localized_text import title_of
@@ -77,7 +78,8 @@ class PublicJob(Struct, frozen=True, kw_only=True):
     State and sub-state are spelled as in OPC 10031-4. `start_at` is the StartTime of the order: it does not start
     before. `outcome` is how it ended, `verdict` what its recipe says about its result: `ok`, `not_ok` or a text.
     `recipe_revision` is the revision of the Work Master that it runs or ran, `recipe_hash` names its recipe.
-    `comment` is that of the last call about it.
+    `comment` is that of the last call about it. `identifier` is what it works on, such as a VIN: the physical asset of
+    the order, else its parameter `vin` or that of a serial number.
     """
 
     job_order_id: str
@@ -96,6 +98,7 @@ class PublicJob(Struct, frozen=True, kw_only=True):
     recipe_revision: int | None = None
     recipe_hash: str | None = None
     comment: str | None = None
+    identifier: str | None = None
 
 
 def public_job(job: Job, language: str = ENGLISH) -> PublicJob:
@@ -118,6 +121,7 @@ def public_job(job: Job, language: str = ENGLISH) -> PublicJob:
         recipe_revision=job.recipe.revision or None,
         recipe_hash=job.recipe.hash or None,
         comment=" / ".join(comment.text for comment in job.comment if comment.text) or None,
+        identifier=identifier_of(job.order) or None,
     )
 
 

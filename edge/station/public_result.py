@@ -8,11 +8,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.foundation.text import ENGLISH, stated_in
+from edge.foundation.text import ENGLISH, Text, join_texts, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.json_value import LONGEST_TEXT, plain_value, short_value
+from edge.model.localized_text import choose_text, words_of
+from edge.model.offered_choices import CHOICE, chosen_value, field_titles, offered_choices
 from edge.model.result_part import MEMBER as PARTS
 from edge.model.result_part import ResultPart, parts_of
+from edge.model.result_violations import violation_texts
 from edge.ports.result_trace import (
     FILE_MEMBER,
     MEMBER,
@@ -22,11 +25,15 @@ from edge.ports.result_trace import (
     media_type_of,
     stored_in,
 )
-from edge.sfc.run import Association, PastAttempt, Sending
+from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
+from edge.sfc.signal import kind_text
+from edge.sfc.titles import action_of, action_title, step_title
 from edge.sfc.verdict import SKIPPED
 from edge.station.stored_job import StoredJob
 
 _MOST_VALUES: Final = 40
+_MOST_CAUSES: Final = 20
+_FAILED: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT, ActionState.UNKNOWN})
 _MOST_TRACES: Final = 40
 _MOST_PARTS: Final = 100
 
@@ -57,11 +64,13 @@ class PublicFile(Struct, frozen=True, kw_only=True):
 
 
 class PublicResult(Struct, frozen=True, kw_only=True):
-    """One attempt at an action that has a result, or whose command was not surely sent; `late` came after its end.
+    """One attempt at an action that has a result, failed, or was not surely sent; `late` came after its end.
 
     `sending` is `sent`, `never sent` or `may have been sent`; `result` is as the equipment reported it. `values` are
     its first values, `parts` the joinings of a batch, or the spindles of a tool; `values` are then those of the whole.
-    `by` is the person who answered a prompt, skipped the action, or decided about an unknown outcome.
+    `by` is the person who answered a prompt, skipped the action, or decided about an unknown outcome; `answer` is the
+    choice of that person in words, which `values` leave out. `causes` are the limits that the result violates,
+    `decided` is what a person decided about a failed attempt. Titles are those of the recipe.
     """
 
     action: str
@@ -79,6 +88,11 @@ class PublicResult(Struct, frozen=True, kw_only=True):
     traces: tuple[PublicTrace, ...]
     files: tuple[PublicFile, ...]
     by: str = ""
+    title: str = ""
+    step_title: str = ""
+    answer: str = ""
+    causes: tuple[str, ...] = ()
+    decided: str = ""
 
 
 def public_results(
@@ -88,9 +102,9 @@ def public_results(
 
     A result of more than `largest` bytes of JSON is stated by its size: `{"bytes": …}`.
     """
-    attempts = (attempt for attempt in attempts_of(stored) if attempt.result is not None or _is_unsent(attempt))
+    attempts = (attempt for attempt in attempts_of(stored) if _counts(attempt))
     ordered = sorted(attempts, key=lambda attempt: attempt.ended_at or 0)
-    return tuple(_public(attempt, largest, language) for attempt in (ordered[-most:] if most else ordered))
+    return tuple(_public(stored, attempt, largest, language) for attempt in (ordered[-most:] if most else ordered))
 
 
 def attempts_of(stored: StoredJob) -> Iterator[Association | PastAttempt]:
@@ -100,14 +114,27 @@ def attempts_of(stored: StoredJob) -> Iterator[Association | PastAttempt]:
         yield from stored.run.associations.values()
 
 
-def _is_unsent(attempt: Association | PastAttempt) -> bool:
-    return attempt.sending is not Sending.SENT
+def _counts(attempt: Association | PastAttempt) -> bool:
+    is_failed = attempt.state in _FAILED and attempt.ended_at is not None
+    return attempt.result is not None or is_failed or attempt.sending is not Sending.SENT
 
 
-def _public(attempt: Association | PastAttempt, largest: int | None, language: str) -> PublicResult:
+def _public(
+    stored_job: StoredJob, attempt: Association | PastAttempt, largest: int | None, language: str
+) -> PublicResult:
     result = attempt.result
+    net, languages = stored_job.net, (language,)
+    action = action_of(net, attempt.action, attempt.step) if net else None
+    parameters = action.parameters or {} if action else {}
+    choice = offered_choices(parameters).get(chosen_value(result))
+    names = {name: choose_text(title, languages) for name, title in field_titles(parameters).items()}
     stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
-    whole = {name: value for name, value in result.items() if name != PARTS} if parts else result
+    left_out = {PARTS if parts else "", CHOICE if choice else ""}
+    whole = (
+        {names.get(name, name): value for name, value in result.items() if name not in left_out}
+        if isinstance(result, Mapping)
+        else result
+    )
     return PublicResult(
         action=attempt.action,
         step=attempt.step,
@@ -134,7 +161,33 @@ def _public(attempt: Association | PastAttempt, largest: int | None, language: s
             if isinstance(reference, FileReference)
         ),
         by=attempt.resolved_by.removeprefix(SKIPPED),
+        title=action_title(net, attempt.action, attempt.step, languages) if net else words_of(attempt.action),
+        step_title=step_title(net, attempt.step, languages) if net else words_of(attempt.step),
+        answer=choose_text(choice, languages) if choice else "",
+        causes=tuple(text.in_language(language) for text in islice(violation_texts(result, MOST_LEVELS), _MOST_CAUSES)),
+        decided=stated_in(_decision(stored_job.run, attempt), language),
     )
+
+
+def _decision(run: Run | None, attempt: Association | PastAttempt) -> str | Text:
+    """Return what a person decided about an attempt that failed, with the reason; empty without a decision."""
+    if run is None or attempt.state not in _FAILED or attempt.ended_at is None:
+        return ""
+    notes = (
+        note
+        for note in sorted(run.interventions.values(), key=lambda note: note.at)
+        if note.at >= attempt.ended_at and _is_about(note.subject, attempt)
+    )
+    for note in notes:
+        decision = Text.of(
+            "{decision} by {by}: {reason}", decision=kind_text(note.kind), by=note.by, reason=note.reason
+        )
+        return join_texts(", ", (decision, note.second)) if note.second else decision
+    return ""
+
+
+def _is_about(subject: str | Text, attempt: Association | PastAttempt) -> bool:
+    return isinstance(subject, Text) and subject.values == {"action": attempt.action, "step": attempt.step}
 
 
 def measured_values(result: Any, most: int = _MOST_VALUES) -> Iterator[ResultValue]:

@@ -1,21 +1,16 @@
 """What people decided with which a job is not OK: the choices that made its verdict, and skipped actions."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.foundation.text import ENGLISH, labels
-from edge.model.localized_text import AuthorText, choose_text, read_author_text
+from edge.model.localized_text import choose_text
+from edge.model.offered_choices import CHOICE, chosen_value, offered_choices
 from edge.sfc.net import Net
 from edge.sfc.run import Association, Run
 from edge.sfc.verdict import OK, skipped_by, verdict_of
-
-_CHOICE: Final = "choice"
-_CHOICES: Final = "choices"
-_VALUE: Final = "value"
-_TITLE: Final = "title"
 
 
 class DecidingChoice(Struct, frozen=True, array_like=True):
@@ -25,7 +20,7 @@ class DecidingChoice(Struct, frozen=True, array_like=True):
     """
 
     action: str
-    title: AuthorText | Literal[""]
+    title: str | dict[str, str]
     by: str
 
     def text(self, language: str = ENGLISH) -> str:
@@ -61,39 +56,19 @@ def skipped_actions(run: Run) -> tuple[DecidingChoice, ...]:
 def _choices(net: Net, run: Run) -> Iterator[tuple[DecidingChoice, Association]]:
     for key in sorted(run.associations, key=lambda key: net.actions[key.latest].index):
         association = run.associations[key]
-        chosen = _chosen(association)
-        offered = _offered(net.actions[key.latest].parameters)
+        chosen = chosen_value(association.result)
+        offered = offered_choices(net.actions[key.latest].parameters)
         if chosen and association.resolved_by and chosen in offered:
             yield DecidingChoice(association.action, offered[chosen], association.resolved_by), association
-
-
-def _chosen(association: Association) -> str:
-    result = association.result
-    chosen = result.get(_CHOICE) if isinstance(result, Mapping) else None
-    return chosen if isinstance(chosen, str) else ""
-
-
-def _offered(parameters: Mapping[str, Any]) -> dict[str, AuthorText]:
-    """Return the titles of the choices of a prompt by their values; a choice without a title has its value."""
-    found: dict[str, AuthorText] = {}
-    choices = parameters.get(_CHOICES)
-    for item in choices if isinstance(choices, list | tuple) else ():
-        value = item.get(_VALUE) if isinstance(item, Mapping) else None
-        if isinstance(value, str):
-            try:
-                found[value] = read_author_text(item.get(_TITLE, value))
-            except ValueError:
-                found[value] = value
-    return found
 
 
 def _would_be_ok(net: Net, run: Run, association: Association) -> bool:
     """Return whether another choice of a prompt would have made the verdict OK."""
     (key,) = (key for key, other in run.associations.items() if other is association)
-    chosen = _chosen(association)
-    for other in _offered(net.actions[key.latest].parameters).keys() - {chosen}:
-        changed = replace(association, result={**association.result, _CHOICE: other})
-        variables = run.variables | ({_CHOICE: other} if run.variables.get(_CHOICE) == chosen else {})
+    chosen = chosen_value(association.result)
+    for other in offered_choices(net.actions[key.latest].parameters).keys() - {chosen}:
+        changed = replace(association, result={**association.result, CHOICE: other})
+        variables = run.variables | ({CHOICE: other} if run.variables.get(CHOICE) == chosen else {})
         instead = replace(run, associations={**run.associations, key: changed}, variables=variables)
         if verdict_of(net, instead, run.ended_at or 0) == OK:
             return True

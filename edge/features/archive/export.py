@@ -27,6 +27,7 @@ MEDIA_TYPES: Final = {
 _FIELDS: Final = (
     "id",
     "job_order_id",
+    "vin",
     "scope",
     "work_master",
     "started_at",
@@ -35,7 +36,9 @@ _FIELDS: Final = (
     "outcome",
     "verdict",
     "remark",
+    "answers",
 )
+"""The columns of CSV; `vin` is what was worked on, the identifier of the job."""
 _FORMULA: Final = tuple("=+-@\t\r")
 """A cell that begins so is a formula to a spreadsheet: an apostrophe keeps it a text."""
 _MOST_COLUMNS: Final = 200
@@ -60,13 +63,21 @@ def write_jobs(jobs: Iterable[ArchivedJob], form: ExportFormat, parameters: Sequ
 def _csv(jobs: Iterable[ArchivedJob], parameters: Sequence[str]) -> Iterator[bytes]:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow((*_FIELDS, *parameters))
+    others = [name for name in parameters if name not in _FIELDS]
+    writer.writerow((*_FIELDS, *others))
     for job in jobs:
-        cells = [getattr(job, name) for name in _FIELDS] + [job.parameters.get(name, "") for name in parameters]
+        known = {"vin": job.identifier, "answers": _answers(job)}
+        cells = [known[name] if name in known else getattr(job, name) for name in _FIELDS]
+        cells += [job.parameters.get(name, "") for name in others]
         writer.writerow([_cell(cell) for cell in cells])
         if buffer.tell() > io.DEFAULT_BUFFER_SIZE:
             yield _taken(buffer)
     yield _taken(buffer)
+
+
+def _answers(job: ArchivedJob) -> str:
+    """Return the answers of people: `Is the gap OK? Not OK (anna); Seat the cable (ben)`."""
+    return "; ".join(f"{f'{given.prompt} {given.answer}'.rstrip()} ({given.by})" for given in job.answers)
 
 
 def _taken(buffer: io.StringIO) -> bytes:

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.access.web_audit import WebCaller
@@ -16,6 +15,7 @@ from edge.drawing.reading import read_chart
 from edge.drawing.sheet import draw
 from edge.drawing.svg import chart_svg
 from edge.features.archive.analysis import Analysis, analyse
+from edge.features.archive.comparison import ArchivedResult, differences
 from edge.features.archive.export import MEDIA_TYPES, ExportFormat, write_jobs
 from edge.features.archive.pictures import pareto_svg, steps_svg
 from edge.features.archive.record import (
@@ -49,9 +49,10 @@ from edge.model.json_value import plain_value
 from edge.model.user import Role
 from edge.ports.result_trace import TraceReference, stored_in
 from edge.sfc.replay import timeline
+from edge.sfc.titles import step_title
 from edge.sfc.verdict import OK
 from edge.station.public_history import PublicHistory, public_history
-from edge.station.public_result import PublicResult, attempts_of, public_results
+from edge.station.public_result import attempts_of, public_results
 from edge.station.stored_job import NotRecorded
 from edge.store.dedupe import load_removal
 
@@ -89,21 +90,6 @@ _QUERY: Final = {
     "until": "The last instant of the end, RFC 3339.",
 }
 _T = TypeVar("_T")
-
-
-class ArchivedResult(Struct, frozen=True, kw_only=True):
-    """A job of the archive with the results of all its attempts and its decisions.
-
-    `recipe_revision` is the revision of the Work Master that it ran, `recipe_hash` names its recipe.
-    """
-
-    job: ArchivedJob
-    recipe_revision: int | None
-    recipe_hash: str | None
-    has_chart: bool
-    parameters: Mapping[str, Any]
-    results: tuple[PublicResult, ...]
-    history: PublicHistory
 
 
 def _file(services: PageServices) -> Path:
@@ -165,7 +151,8 @@ async def _export(services: PageServices, call: ApiCall) -> Streamed:
     except ValueError:
         raise Refused("invalid_query", "the format is not known.", "It is csv, json or jsonl.") from None
     columns = [name for name in call.query.get("columns", "").split(",") if name]
-    return Streamed(write_jobs(all_jobs(file, search), form, columns), f"results.{form.value}", MEDIA_TYPES[form])
+    jobs = all_jobs(file, search, language=call.caller.language)
+    return Streamed(write_jobs(jobs, form, columns), f"results.{form.value}", MEDIA_TYPES[form])
 
 
 async def _detail(services: PageServices, id_: str, language: str = ENGLISH) -> ArchivedDetail:
@@ -271,8 +258,8 @@ def _partner(job: ArchivedJob, jobs: Sequence[ArchivedJob]) -> ArchivedJob | Non
 
 
 def _title(job: ArchivedJob) -> str:
-    """Return the VIN of a job, else its JobOrderID."""
-    return next((text for name, text in job.parameters.items() if name.casefold() == "vin"), job.job_order_id)
+    """Return what was worked on, such as a VIN, else the JobOrderID."""
+    return job.identifier or job.job_order_id
 
 
 async def _result_page(services: PageServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
@@ -284,7 +271,8 @@ async def _result_page(services: PageServices, caller: WebCaller, query: Mapping
         "results": results,
         "difference": difference,
         "recipes": " / ".join(map(_recipe_of, results)),
-        "steps": () if difference == _OTHER_RECIPE else _compared(results),
+        "steps": () if difference == _OTHER_RECIPE else _compared(results, details[0], caller.language),
+        "differences": differences(results, caller.language) if len(results) > 1 else (),
         "removals": [await _removal(services, result.job) for result in results],
         "subjects": [],
     }
@@ -313,10 +301,14 @@ async def _removal(services: PageServices, job: ArchivedJob) -> Instant | None:
     return None if removed_at is None else rfc3339(removed_at)
 
 
-def _compared(results: list[ArchivedResult]) -> list[tuple[str, list[int | None]]]:
+def _compared(
+    results: list[ArchivedResult], first: ArchivedDetail, language: str
+) -> list[tuple[str, list[int | None]]]:
     """Return each step of the jobs with the time that it took in each of them, in milliseconds."""
     names = dict.fromkeys(name for result in results for name in result.job.step_ms)
-    return [(name, [result.job.step_ms.get(name) for result in results]) for name in names]
+    net = first.stored.net
+    titles = {name: step_title(net, name, (language,)) if net else name for name in names}
+    return [(titles[name], [result.job.step_ms.get(name) for result in results]) for name in names]
 
 
 _RESULT: Final = "/results/{result}"

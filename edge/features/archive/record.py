@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from edge.features.archive.answers import PromptAnswer, prompt_answers
 from edge.features.archive.choices import DecidingChoice, deciding_choices, skipped_actions
 from edge.foundation.text import Text, as_text
 from edge.model.isa95 import JobOrder, JobResponse
@@ -37,6 +38,7 @@ _MOST_TERMS: Final = 100
 _LONGEST_TERM: Final = 200
 _LONGEST_REMARK: Final = 300
 _MOST_REASONS: Final = 20
+_MOST_ASSETS: Final = 10
 _FAILED: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT, ActionState.UNKNOWN})
 _LIMITS: Final = {"high": Text.of("high"), "low": Text.of("low")}
 
@@ -63,6 +65,10 @@ class Facts(Struct, frozen=True, array_like=True):
     """The reasons that are not choices as texts, for readers of each language; earlier versions did not store them."""
     choices: tuple[DecidingChoice, ...] = ()
     """What people decided with which it is not OK: the first of the reasons."""
+    assets: tuple[str, ...] = ()
+    """The physical assets of the job, such as the VIN of a vehicle, those of the order first."""
+    answers: tuple[PromptAnswer, ...] = ()
+    """What people answered, in the order of the answers."""
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
@@ -114,7 +120,16 @@ def record_of(documents: JobDocuments, equipment: Mapping[str, str] = NO_EQUIPME
         outcome=outcome,
         verdict=job.verdict,
         remark=(choices[0].remark() if choices else reasons[0] if reasons else str(error or ""))[:_LONGEST_REMARK],
-        facts=Facts(_parameters(job.order), _step_times(stored), reasons, error, texts, choices),
+        facts=Facts(
+            _parameters(job.order),
+            _step_times(stored),
+            reasons,
+            error,
+            texts,
+            choices,
+            tuple(dict.fromkeys(_assets(job.order, stored.response)))[:_MOST_ASSETS],
+            prompt_answers(stored)[:_MOST_REASONS],
+        ),
         terms=_terms(stored, outcome, reasons, equipment),
         recipe=recipe,
         documents=JobDocuments(
@@ -226,15 +241,20 @@ def _resources(order: JobOrder, response: JobResponse | None) -> Iterator[tuple[
     """Yield what the order asks for, and what was used."""
     yield from ((EQUIPMENT, equipment.id) for equipment in order.equipment_requirements or ())
     yield from ((PERSON, person.id) for person in order.personnel_requirements or ())
-    yield from ((ASSET, asset.id) for asset in order.physical_asset_requirements or ())
+    yield from ((ASSET, asset) for asset in _assets(order, response))
     materials = list(order.material_requirements or ())
     if response is not None:
         yield from ((EQUIPMENT, equipment.id) for equipment in response.equipment_actuals or ())
         yield from ((PERSON, person.id) for person in response.personnel_actuals or ())
-        yield from ((ASSET, asset.id) for asset in response.physical_asset_actuals or ())
         materials += response.material_actuals or ()
     for material in materials:
         yield from ((MATERIAL, text) for text in (material.material_lot_id, material.material_sublot_id))
+
+
+def _assets(order: JobOrder, response: JobResponse | None) -> Iterator[str]:
+    yield from (asset.id for asset in order.physical_asset_requirements or ())
+    if response is not None:
+        yield from (asset.id for asset in response.physical_asset_actuals or ())
 
 
 def _persons(run: Run | None) -> Iterator[tuple[str, str]]:

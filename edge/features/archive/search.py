@@ -17,6 +17,8 @@ from edge.features.archive.settings import ArchiveSettings
 from edge.foundation.errors import Refused
 from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
+from edge.model.job_identifier import job_identifier
+from edge.model.localized_text import choose_text
 from edge.station.stored_job import NotRecorded, RecordedRun, StoredJob, of_documents, recorded_of_documents
 from edge.store.archive_backlog import JobDocuments
 
@@ -51,8 +53,19 @@ class PersonDecision(Struct, frozen=True, kw_only=True):
     by: str
 
 
+class ArchivedAnswer(Struct, frozen=True, kw_only=True):
+    """What a person answered to a prompt, in the language of the caller; `answer` of a confirmation is empty."""
+
+    prompt: str
+    answer: str
+    by: str
+
+
 class ArchivedJob(Struct, frozen=True, kw_only=True):
     """A job of the archive in a list: `id` is that of its response, `took_ms` counts from its start to its end.
+
+    `identifier` is what was worked on, such as a VIN: the physical asset of the job, else its parameter `vin` or that
+    of a serial number. `answers` are those of people to its prompts.
 
     `outcome` is `completed`, `failed`, `stopped` or `aborted`; `verdict` is that of its recipe, empty without one;
     `remark` says why it is not OK. `step_ms` is how long each step was active last. `reasons` are in the language of
@@ -75,6 +88,8 @@ class ArchivedJob(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
     decided: tuple[PersonDecision, ...] = ()
+    identifier: str = ""
+    answers: tuple[ArchivedAnswer, ...] = ()
 
 
 class ArchivePage(Struct, frozen=True, kw_only=True):
@@ -205,6 +220,15 @@ def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
         reasons=reasons,
         violations=facts.reasons,
         decided=tuple(PersonDecision(reason=choice.text(language), by=choice.by) for choice in facts.choices),
+        identifier=job_identifier(facts.assets, facts.parameters),
+        answers=tuple(
+            ArchivedAnswer(
+                prompt=choose_text(answer.prompt, (language,)),
+                answer=choose_text(answer.answer, (language,)) if answer.answer else "",
+                by=answer.by,
+            )
+            for answer in facts.answers
+        ),
     )
 
 

@@ -11,7 +11,9 @@ from edge.drawing.marks import duration
 from edge.features.page.attention import URGENT_SEVERITY
 from edge.features.page.problems import without_command
 from edge.foundation.instant import local
+from edge.foundation.text import stated_in
 from edge.model.instant import Instant, parse_instant
+from edge.model.result_violations import quantity_name
 from edge.ports.alarm import PublicAlarm
 
 _LONGEST_JSON: Final = 500
@@ -34,6 +36,12 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
             return ", ".join(f"{name} {_shown(item, t)}" for name, item in value.items())
         case _:
             return str(value)
+
+
+def _quantity(path: str, language: str) -> str:
+    """Return the name of a value of a result for a person; that of its part stands before it."""
+    *parts, name = path.split(".")
+    return ": ".join((*parts, stated_in(quantity_name(name), language)))
 
 
 def _counted(number: int, key: str, t: Callable[[str], str]) -> str:
@@ -106,6 +114,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "json": _json,
     "shown": _shown,
     "counted": _counted,
+    "quantity": _quantity,
     "alarm_text": _alarm_text,
     "severity": _severity,
     "dots": _dots,

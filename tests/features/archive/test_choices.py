@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from edge.features.archive.choices import DecidingChoice, deciding_choices, skipped_actions
 from edge.model.recipe import Intervention
 from edge.sfc.signal import Intervene, PersonAnswer
@@ -56,3 +58,9 @@ def test_skipped_action_is_a_reason_with_the_person() -> None:
     driven.signal(Intervene(Intervention.SKIP, action="bolt", reason="no bolt left", by="anna"), 50)
     (choice,) = skipped_actions(driven.run)
     assert choice.remark() == "bolt: Skipped (anna: no bolt left)"
+
+
+def test_skipped_action_is_read_as_it_was_written() -> None:
+    """A search that met such a job failed: its empty title was refused."""
+    skipped = DecidingChoice("bolt", "", "anna: no bolt left")
+    assert msgspec.json.decode(msgspec.json.encode(skipped), type=DecidingChoice) == skipped

@@ -6,6 +6,7 @@ import io
 import msgspec
 import pytest
 
+from edge.features.archive.answers import PromptAnswer
 from edge.features.archive.database import ArchiveFile
 from edge.features.archive.export import ExportFormat, write_jobs
 from edge.features.archive.search import Search, all_jobs
@@ -30,6 +31,18 @@ def _ids(content: bytes, form: ExportFormat) -> list[str]:
             return [job["id"] for job in msgspec.json.decode(content)]
         case ExportFormat.JSON_LINES:
             return [msgspec.json.decode(line)["id"] for line in content.splitlines()]
+
+
+def test_csv_names_what_was_worked_on_and_who_answered(archive_file: ArchiveFile) -> None:
+    answers = (PromptAnswer("Gap?", {"en": "Not OK", "de": "Nicht OK"}, "anna"), PromptAnswer("Seated", None, "ben"))
+    archive_file.write([record(1, assets=("WVW1",), answers=answers), record(2)], {})
+    jobs = all_jobs(archive_file.file, Search(), language="de")
+    content = b"".join(write_jobs(jobs, ExportFormat.CSV, ["vin", "colour"])).decode()
+    other, first = csv.DictReader(io.StringIO(content))
+    assert content.splitlines()[0].split(",")[:3] == ["id", "job_order_id", "vin"]
+    assert content.splitlines()[0].count("vin") == 1
+    assert (first["vin"], first["answers"]) == ("WVW1", "Gap? Nicht OK (anna); Seated (ben)")
+    assert (other["vin"], other["answers"]) == ("VIN00000002", "")
 
 
 def test_export_of_nothing_is_an_empty_list() -> None:

@@ -100,6 +100,11 @@ async def test_analysis_names_the_reasons_and_the_steps(eve: Browser) -> None:
         assert (await eve.get(f"/api/v1/{name}")).text.startswith("<svg")
 
 
+async def test_export_of_the_page_has_the_vin_without_asking(eve: Browser) -> None:
+    rows = list(csv.DictReader(io.StringIO((await eve.get("/api/v1/results-export")).text)))
+    assert sorted(row["vin"] for row in rows) == ["VIN-J1", "VIN-J2", "VIN-J3"]
+
+
 async def test_export_is_streamed_as_csv(eve: Browser) -> None:
     answer = await eve.get("/api/v1/results-export?columns=vin")
     assert answer.status == 200, answer
@@ -118,8 +123,11 @@ async def test_pages_show_search_one_result_and_two(eve: Browser) -> None:
     assert "VIN-J3" in one
     assert "a: torque high" in one
     assert "/curve.svg?live" in one
+    assert one.index('<h2 class="found">VIN-J3</h2>') < one.index("J3</strong>") < one.index("<article")
+    assert '<p class="mark bad">torque 91 too high</p>' in one
     two = (await eve.get(f"/result?id={job['id']}&with={other['id']}")).text
     assert "Compare" in two
+    assert two.index('data-part="differences"') < two.index("<article") < two.index("chart.svg?live")
     assert (await eve.get("/result?id=J9")).status == 404
 
 
@@ -144,6 +152,8 @@ async def test_choice_of_a_person_is_the_reason_and_leads_to_its_jobs(
         assert job["remark"] == "look: Proud (anna)"
         page = (await eve.get(f"/result?id={job['id']}", accept_language="de")).text
         assert "<strong>look: Steht vor</strong> von anna" in page
+        assert '<p class="answer"><strong>Steht vor</strong> von anna</p>' in page
+        assert not re.search(r"<d[td]>(choice|proud)", page)
         why = (await eve.get("/results-why", accept_language="de")).text
         assert "look: Steht vor" in why
         (address,) = re.findall(r'href="(/results\?days=30&amp;violation=[^"]+)"', why)

@@ -52,6 +52,16 @@ SMALLEST = """(async () => {
   }
   return sizes.filter(([size]) => size < 11.99).concat(sizes.length ? [] : [["no picture"]]);
 })()"""
+FIRST_PART = """[...document.querySelectorAll("main section, main article, main img")][0].dataset.part"""
+CLEARING_SIGN_PX = 24
+ROOM_BESIDE_A_VIN = """(() => {
+  const field = document.querySelector("input[type=search]");
+  const style = getComputedStyle(field);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${style.fontSize} ${style.fontFamily}`;
+  const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+  return field.clientWidth - padding - pen.measureText("WVWZZZ1JZXW000215").width;
+})()"""
 TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
 
 
@@ -119,6 +129,7 @@ async def find_vin(screen: Chromium, way: str) -> None:
     assert await screen.run(SMALLEST) == []
     assert "torque high" in await screen.run("fetch(document.querySelector('aside img').src).then((got) => got.text())")
     assert not await screen.run(TOO_WIDE)
+    assert await screen.run(ROOM_BESIDE_A_VIN) > CLEARING_SIGN_PX
     await screen.run("document.querySelector('select[name=days]').value = '7'")
     await enter(screen, way, "input[name=text]", "vin-j3")
     if way != "touch":
@@ -153,7 +164,10 @@ async def compare(screen: Chromium, way: str) -> None:
     await screen.until("location.search.includes('with=') && document.querySelectorAll('section .paper').length > 3")
     assert "Compare" in await screen.run("document.querySelector('h1').innerText")
     assert "different revisions" in await screen.run("document.querySelector('main [role=alert]').innerText")
-    assert await screen.run("document.querySelectorAll('main table:last-of-type th.number').length") == 2
+    differs = await screen.run("document.querySelector('[data-part=differences]').innerText")
+    assert "torque 91 too high" in differs
+    assert await screen.run(FIRST_PART) == "differences"
+    assert await screen.run("document.querySelectorAll('main table:last-of-type th.number').length") == 3
     assert not await screen.run(TOO_WIDE)
 
 

@@ -62,7 +62,7 @@ IN_PATHS = {
     "revision": "released",
     "draft": "x",
     "tag": "t",
-    "rule": "torque",
+    "rule": "r1",
     "subject": "x",
     "trace": "0" * 64,
     "file": "0" * 64,
@@ -137,7 +137,7 @@ class FakeTrends:
         """Return one chart."""
         return (
             ControlChartView(
-                rule="torque",
+                rule="r1",
                 subject="<b>/x",
                 mean=2.0,
                 lower=1.0,
