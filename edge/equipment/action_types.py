@@ -6,6 +6,7 @@ A kind declares them with its settings, for people who write recipes; other para
 """
 
 from collections.abc import Iterable, Sequence
+from pkgutil import resolve_name
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -39,6 +40,14 @@ class ActionType(Struct, frozen=True):
 
 
 ActionTypes: TypeAlias = Sequence[ActionType]
+
+
+def types_of(section: EquipmentSettings, where: str, programs: Sequence[str] = ()) -> ActionTypes:
+    """Return the types of a section: by the function of its kind, else those that its settings name."""
+    if not where:
+        return [ActionType(type_id) for type_id in section.type_ids]
+    found: ActionTypes = resolve_name(where)(section, programs)
+    return found
 
 
 def command_types(

@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
+from edge.expression.value import UNKNOWN
 from edge.features.recipes.abstract_data import shown_values
 from edge.features.recipes.exploration import Exploration, ExploredMove, ExploredState, explore
 from edge.features.recipes.finding import ElementType, FindingKind, FindingLevel, RecipeElement, RecipeFinding, finding
+from edge.features.recipes.footprint import names_of_state
 from edge.features.recipes.gaps import gap_findings
+from edge.features.recipes.known_types import type_findings
 from edge.features.recipes.members import member_findings
 from edge.features.recipes.witness import script_to
 from edge.foundation.text import Text, join_texts
@@ -31,14 +34,18 @@ class CheckResult(Struct, frozen=True):
         return tuple(item for item in self.findings if item.level is FindingLevel.FAULT)
 
 
-def check_net(net: Net, members: Collection[str] = ()) -> CheckResult:
-    """Return the findings about a recipe that can be loaded; `members` are those of results of known equipment."""
+def check_net(net: Net, members: Collection[str] = (), types: Collection[str] = ()) -> CheckResult:
+    """Return the findings about a recipe that can be loaded.
+
+    `members` are those of results of known equipment, `types` the commands and events of the equipment of a station.
+    """
     exploration = explore(net)
     findings = [
         *_standstills(exploration),
         *gap_findings(exploration),
         *_swallowed(exploration),
         *member_findings(net, members),
+        *type_findings(net, types),
         *_endless_loops(exploration),
         *_without_limit(exploration),
     ]
@@ -61,7 +68,8 @@ def action_element(net: Net, key: AssociationKey) -> RecipeElement:
 def _standstills(exploration: Exploration) -> Iterator[RecipeFinding]:
     """Yield one finding for each step that a run cannot leave; the shortest way to it comes first."""
     net = exploration.net
-    ordered = sorted(exploration.standstills, key=lambda still: still.depends_on_data)
+    # A case with all values says more than one in which a value is still to come.
+    ordered = sorted(exploration.standstills, key=lambda still: (still.depends_on_data, _is_open(still.state)))
     reported: set[str] = set()
     for still in ordered:
         if still.step in reported:
@@ -73,6 +81,11 @@ def _standstills(exploration: Exploration) -> Iterator[RecipeFinding]:
             yield _not_exhaustive(net, still.step, state, script)
         else:
             yield _dead_end(net, still.step, state, script)
+
+
+def _is_open(state: ExploredState) -> bool:
+    """Return whether a name has no value yet."""
+    return any(value is UNKNOWN for value in state.values.values())
 
 
 def _dead_end(net: Net, step: str, state: ExploredState, script: dict[str, object] | None) -> RecipeFinding:
@@ -115,12 +128,27 @@ def _outcomes(net: Net, run: Run, step: str) -> Text:
         for action in net.steps[step].actions
         if (association := run.associations.get(action.key)) and association.state is not ActionState.PENDING
     ]
-    return Text.of("when {outcomes}", outcomes=join_texts(", ", texts)) if texts else Text.of("once it is active")
+    if not texts:
+        return Text.of("once it is active")
+    return Text.of("when {outcomes}", outcomes=join_texts(", ", [*texts, *_counts(net, run, step)]))
+
+
+def _counts(net: Net, run: Run, step: str) -> Iterator[Text]:
+    """Yield how often steps were active that the exits of a step count: `steps.Verify.count is 3`."""
+    counted = {
+        name: None
+        for transition in net.steps[step].outgoing
+        for kind, name, prop in names_of_state(transition)
+        if (kind, prop) == ("steps", "count") and name in run.steps
+    }
+    for name in counted:
+        yield Text.of("{name} is {value}", name=f"steps.{name}.count", value=str(run.steps[name].count))
 
 
 def _not_exhaustive(net: Net, step: str, state: ExploredState, script: dict[str, object] | None) -> RecipeFinding:
     if state.values:
-        message = Text.of("step {step}: no exit is true when {values}", step=step, values=shown_values(state.values))
+        values = join_texts(", ", [shown_values(state.values), *_counts(net, state.run, step)])
+        message = Text.of("step {step}: no exit is true when {values}", step=step, values=values)
     else:
         message = Text.of("step {step}: there are data for which no exit is true", step=step)
     remedy = Text.of(

@@ -26,12 +26,15 @@ from edge.features.recipes.drafts import (
     plan_save,
     plan_step,
 )
+from edge.features.recipes.known_types import declared_types
 from edge.features.recipes.past_decisions import (
     ConditionValue,
     ConditionValues,
     DraftReplay,
     OfferedNames,
+    PastNames,
     ReplayedJob,
+    merged_names,
     replay_of,
 )
 from edge.features.recipes.past_jobs import MOST_REPLAYED, MOST_SHOWN, PastJob, PastJobs
@@ -46,6 +49,7 @@ from edge.features.recipes.workbench_requests import (
     DraftView,
     EditText,
     EvaluateCondition,
+    NameJob,
     OfferNames,
     RecipeComparison,
     RecipeTestReport,
@@ -72,6 +76,8 @@ _EMPTY: Final = {"steps": [{"name": "Start", "initial": True}]}
 """The recipe of a draft that begins with nothing."""
 _MOST_WORDS: Final = 20
 _MOST_DIGITS: Final = 16
+_NAMES_S: Final = 60.0
+"""How long the values of the same jobs are used again: a job may still run."""
 _PORTION_S: Final = 2.0
 """How long a portion of a replay takes, apart from its last job."""
 
@@ -116,6 +122,8 @@ class Desk:
         self.clock = clock
         self.bounds = settings.section(RecipesSettings)
         self._past = PastJobs(store, settings)
+        self._names: tuple[float, tuple[str, ...], PastNames] = (0.0, (), PastNames())
+        """The values of the jobs that were asked for last, until when, and the runs of these jobs."""
 
     async def create(
         self, scope: str, work_master_id: str, by: Author, text: str | None = None, number: int | None = None
@@ -216,7 +224,11 @@ class Desk:
 
     async def check(self, draft: RecipeDraft, language: str) -> DraftCheck:
         """Return what a check finds in a draft."""
-        return await self.ask(CheckText(await self.text(draft), language), DraftCheck)
+        return await self.check_text(await self.text(draft), language)
+
+    async def check_text(self, text: str, language: str) -> DraftCheck:
+        """Return what a check finds in a text, and which commands the equipment of the station does not take."""
+        return await self.ask(CheckText(text, language, declared_types(self.settings)), DraftCheck)
 
     async def test(self, work_master_id: str, text: str, language: str) -> RecipeTestReport:
         """Return the results of the tests of a Work Master with a text. Raises Refused when it is not JSON."""
@@ -265,10 +277,25 @@ class Desk:
         """Return the names that conditions of a draft may have; of its steps and actions while it can be read."""
         master = await self.work_master(draft.scope, draft.work_master)
         parameters = tuple(parameter.id for parameter in (master.parameters or () if master else ()))
-        jobs = await self._past.newest(draft.scope, draft.work_master, MOST_SHOWN)
-        loaded = [replace(documents, decisions=()) for job in jobs if (documents := await job.load())]
-        request = OfferNames(await self.text(draft), tuple(loaded), parameters, mirrored_sets(self.settings))
+        past = await self._past_names(draft.scope, draft.work_master)
+        request = OfferNames(await self.text(draft), past, parameters, mirrored_sets(self.settings))
         return await self.ask(request, OfferedNames)
+
+    async def _past_names(self, scope: str, work_master: str) -> PastNames:
+        """Return the values of the newest jobs. They are read once a minute: an editor asks after each change."""
+        jobs = await self._past.newest(scope, work_master, MOST_SHOWN)
+        about = (scope, *(job.run_id for job in jobs))
+        until, known, names = self._names
+        if about == known and time.monotonic() < until:
+            return names
+        found = [
+            await self.ask(NameJob(replace(documents, decisions=())), PastNames)
+            for job in jobs
+            if (documents := await job.load())
+        ]
+        names = merged_names(found)
+        self._names = (time.monotonic() + _NAMES_S, about, names)
+        return names
 
     async def compare(self, old: str, new: str, language: str) -> RecipeComparison:
         """Return what differs between two texts. Raises Refused when one cannot be read."""

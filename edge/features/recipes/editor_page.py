@@ -26,7 +26,7 @@ LINKS: Final = (
 """The other pages of a draft: their addresses, and the keys of their texts."""
 _WORDS: Final = (
     *("ends_here", "implied_transition", "in_past_jobs", "never_asked", "new_action", "new_branch", "new_step"),
-    *("new_type", "no_past_jobs", "place", "saved", "select_first", "selection", "simultaneous"),
+    *("no_past_jobs", "place", "saved", "select_first", "selection", "simultaneous"),
     *("value_false", "value_true", "value_unknown"),
 )
 """The labels that the scripts of the editor show."""

@@ -24,12 +24,14 @@ class FindingKind(StrEnum):
 
     DEAD_END = "dead-end"
     LOCK_KEPT = "lock-kept"
+    NO_COMMAND = "no-command"
     NEVER_CLEARS = "never-clears"
     NEVER_REACHED = "never-reached"
     WORK_CUT_OFF = "work-cut-off"
     FAILURE_SWALLOWED = "failure-swallowed"
     NOT_EXHAUSTIVE = "not-exhaustive"
     UNKNOWN_MEMBER = "unknown-member"
+    UNKNOWN_TYPE = "unknown-type"
     ENDLESS_LOOP = "endless-loop"
     NO_TIME_LIMIT = "no-time-limit"
 
@@ -37,12 +39,14 @@ class FindingKind(StrEnum):
 LEVELS: Final[Mapping[FindingKind, FindingLevel]] = {
     FindingKind.DEAD_END: FindingLevel.FAULT,
     FindingKind.LOCK_KEPT: FindingLevel.FAULT,
+    FindingKind.NO_COMMAND: FindingLevel.FAULT,
     FindingKind.NEVER_CLEARS: FindingLevel.WARNING,
     FindingKind.NEVER_REACHED: FindingLevel.WARNING,
     FindingKind.WORK_CUT_OFF: FindingLevel.WARNING,
     FindingKind.FAILURE_SWALLOWED: FindingLevel.WARNING,
     FindingKind.NOT_EXHAUSTIVE: FindingLevel.INFORMATION,
     FindingKind.UNKNOWN_MEMBER: FindingLevel.INFORMATION,
+    FindingKind.UNKNOWN_TYPE: FindingLevel.INFORMATION,
     FindingKind.ENDLESS_LOOP: FindingLevel.INFORMATION,
     FindingKind.NO_TIME_LIMIT: FindingLevel.INFORMATION,
 }

@@ -1,14 +1,12 @@
 """What the editor offers for an action: the types that the equipment of the station and stored recipes know."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pkgutil import resolve_name
 from typing import Any, Final
 
 from msgspec import Struct
 
 from edge.app.features import equipment_kinds
-from edge.config import EquipmentSettings
-from edge.equipment.action_types import ActionType, ActionTypes
+from edge.equipment.action_types import ActionType, types_of
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import ListActions, ListedActions
 from edge.model.recipe import Action, is_recipe_schema
@@ -54,7 +52,7 @@ async def offers_of(desk: Desk, scope: str, language: str) -> Sequence[TypeOffer
     declared = {
         action_type.type_id: (name, action_type)
         for name, section in desk.settings.southbound.items()
-        for action_type in _declared(section, programs.get(name, ()))
+        for action_type in types_of(section, equipment_kinds()[section.kind].action_types, programs.get(name, ()))
     }
     masters = await load_work_masters(desk.store, scope)
     recipes = tuple(master.data for master in masters if is_recipe_schema(master.dataschema))
@@ -75,14 +73,6 @@ async def _programs(desk: Desk) -> Mapping[str, tuple[str, ...]]:
     for health in (health for report in reports.values() if report for health in report.equipment):
         found.setdefault(health.name, {}).update(dict.fromkeys(health.programs))
     return {name: tuple(programs) for name, programs in found.items()}
-
-
-def _declared(section: EquipmentSettings, programs: Sequence[str]) -> ActionTypes:
-    where = equipment_kinds()[section.kind].action_types
-    if not where:
-        return [ActionType(type_id) for type_id in section.type_ids]
-    found: ActionTypes = resolve_name(where)(section, programs)
-    return found
 
 
 def _offer(equipment: str, declared: ActionType, used: Sequence[Action], language: str) -> TypeOffer:

@@ -199,15 +199,48 @@ class OfferedName(Struct, frozen=True, kw_only=True):
     seen: tuple[str, ...] = ()
 
 
+class PastNames(Struct, frozen=True, kw_only=True):
+    """The values that past jobs had, the newest first: of variables by name, of results by action and path."""
+
+    variables: Mapping[str, tuple[str, ...]] = {}
+    results: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+
+
 class OfferedNames(Struct, frozen=True, kw_only=True):
     """The names that conditions of a draft may have."""
 
     names: tuple[OfferedName, ...]
 
 
-def offered_names(
-    recipe: Recipe, jobs: Iterable[JobDocuments], parameters: Iterable[str], mirrors: Iterable[str]
-) -> OfferedNames:
+def names_of_job(documents: JobDocuments) -> PastNames:
+    """Return the values that a past job had."""
+    run = _run_of(documents)
+    results: dict[str, dict[str, tuple[str, ...]]] = {}
+    for key, association in run.associations.items() if run else ():
+        for path, value in _members(association.result):
+            results.setdefault(key.action, {})[path] = (show(value),)
+    return PastNames(
+        variables={name: (show(value),) for name, value in run.variables.items()} if run else {}, results=results
+    )
+
+
+def merged_names(jobs: Iterable[PastNames]) -> PastNames:
+    """Return the values of several jobs, the newest first."""
+    variables: dict[str, tuple[str, ...]] = {}
+    results: dict[str, dict[str, tuple[str, ...]]] = {}
+    for job in jobs:
+        _add(variables, job.variables)
+        for action, paths in job.results.items():
+            _add(results.setdefault(action, {}), paths)
+    return PastNames(variables=variables, results=results)
+
+
+def _add(seen: dict[str, tuple[str, ...]], values: Mapping[str, tuple[str, ...]]) -> None:
+    for name, found in values.items():
+        seen[name] = tuple(dict.fromkeys((*seen.get(name, ()), *found)))[:_MOST_SEEN]
+
+
+def offered_names(recipe: Recipe, past: PastNames, parameters: Iterable[str], mirrors: Iterable[str]) -> OfferedNames:
     """Return the names of a recipe, of the results and variables of past jobs, of order parameters and mirrors.
 
     A mirrored set stands behind `in`, as in `carrier in mirrors.carriers`. Tags are not among them: conditions of
@@ -216,22 +249,17 @@ def offered_names(
     steps = [f"steps.{step.name}.{part}" for step in recipe.steps for part in STEP_PROPERTIES]
     actions = dict.fromkeys(action.name for action in recipe.actions)
     states = [f"actions.{name}.{part}" for name in actions for part in ACTION_PROPERTIES if part != "result"]
-    results: dict[str, dict[str, None]] = {}
-    variables: dict[str, dict[str, None]] = {name: {} for name in parameters}
-    for run in filter(None, map(_run_of, jobs)):
-        for name, value in run.variables.items():
-            variables.setdefault(name, {})[show(value)] = None
-        for key, association in run.associations.items():
-            if key.action in actions:
-                for path, value in _members(association.result):
-                    results.setdefault(f"actions.{key.action}.result{path}", {})[show(value)] = None
+    results = {
+        f"actions.{name}.result{path}": seen for name in actions for path, seen in past.results.get(name, {}).items()
+    }
+    variables = {**dict.fromkeys(parameters, tuple[str, ...]()), **past.variables}
     job = [f"job.{part}" for part in ("id", "scope")] + [f"job.parameters.{name}" for name in parameters]
     sets = [name for mirror in mirrors for name in (f"mirrors.{mirror}", f"mirrors.{mirror}.stale")]
     return OfferedNames(
         names=(
             *(OfferedName(name=name, kind="action") for name in states),
-            *(OfferedName(name=name, kind="result", seen=_first(seen)) for name, seen in sorted(results.items())),
-            *(OfferedName(name=name, kind="variable", seen=_first(seen)) for name, seen in sorted(variables.items())),
+            *(OfferedName(name=name, kind="result", seen=seen) for name, seen in sorted(results.items())),
+            *(OfferedName(name=name, kind="variable", seen=seen) for name, seen in sorted(variables.items())),
             *(OfferedName(name=name, kind="step") for name in steps),
             *(OfferedName(name=name, kind="job") for name in job),
             *(OfferedName(name=name, kind="mirror") for name in sets),
@@ -245,10 +273,6 @@ def _run_of(documents: JobDocuments) -> Run | None:
         return read_run(documents.run, "").run if documents.run else None
     except (Defect, DocumentTooNew, KeyError, ValueError):
         return None
-
-
-def _first(seen: Mapping[str, None]) -> tuple[str, ...]:
-    return tuple(seen)[:_MOST_SEEN]
 
 
 def _members(result: object, path: str = "") -> Iterator[tuple[str, object]]:

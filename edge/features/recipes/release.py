@@ -19,7 +19,7 @@ from edge.features.recipes.revisions import (
     load_revision,
     plan_revisions,
 )
-from edge.features.recipes.workbench_requests import CheckText, DraftCheck, text_of
+from edge.features.recipes.workbench_requests import text_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text, join_texts
 from edge.model.isa95 import WorkMaster
@@ -224,7 +224,7 @@ async def _require_base(desk: Desk, draft: RecipeDraft) -> ReleasedMark:
 
 async def _require_sound(desk: Desk, work_master_id: str, text: str, language: str) -> None:
     """Raise Refused for a recipe with faults, and for one that a test of it does not pass."""
-    result = await desk.ask(CheckText(text, language), DraftCheck)
+    result = await desk.check_text(text, language)
     faults: Sequence[str] = [problem.message for problem in result.problems]
     faults = faults or [item.message for item in result.findings if item.level == FindingLevel.FAULT]
     if faults:

@@ -46,6 +46,7 @@ async def _release(services: PageServices, caller: WebCaller, query: Mapping[str
         "problems": check.problems,
         "faults": faults,
         "warnings": [item for item in check.findings if item.level == FindingLevel.WARNING],
+        "information": [item for item in check.findings if item.level == FindingLevel.INFORMATION],
         "notes": check.warnings,
         "tests": [ReleaseTest(result.id, result.is_passed, result.reasons) for result in results],
         "released": public_revision(revisions[0]) if revisions else None,

@@ -30,7 +30,13 @@ from edge.features.recipes.difference import DifferenceKind, RecipeDifference, d
 from edge.features.recipes.edits import EditRefused, edit
 from edge.features.recipes.finding import ElementType
 from edge.features.recipes.meanwhile import changed_meanwhile
-from edge.features.recipes.past_decisions import ConditionValues, condition_value, offered_names, replayed_job
+from edge.features.recipes.past_decisions import (
+    ConditionValues,
+    condition_value,
+    names_of_job,
+    offered_names,
+    replayed_job,
+)
 from edge.features.recipes.plcopen.finding import PlcFinding
 from edge.features.recipes.plcopen.reader import import_plcopen
 from edge.features.recipes.plcopen.writer import export_plcopen
@@ -54,6 +60,7 @@ from edge.features.recipes.workbench_requests import (
     ExportText,
     ListActions,
     ListedActions,
+    NameJob,
     OfferNames,
     ReadCondition,
     RecipeComparison,
@@ -139,7 +146,7 @@ def edited(text: str, change: Change, seen: Change | None = None, language: str 
     return view(text_of(after), language=language)
 
 
-def checked(text: str, language: str) -> DraftCheck:
+def checked(text: str, language: str, types: tuple[str, ...] = ()) -> DraftCheck:
     """Return what a check finds in a text."""
     seen = view(text, language=language)
     if seen.recipe is None:
@@ -148,7 +155,7 @@ def checked(text: str, language: str) -> DraftCheck:
     net = compile_recipe(data, checks=recipe_checks())
     if isinstance(net, RejectedRecipe):
         return DraftCheck(problems=_placed(net.texts, text, language))
-    result = check_net(net, result_members())
+    result = check_net(net, result_members(), types)
     findings = public_findings(result.findings, places_in(seen.text), language)
     return DraftCheck(
         problems=(), warnings=_stated(net.warning_texts, language), findings=findings, bounded=not result.is_complete
@@ -310,8 +317,8 @@ def answer(request: Request) -> Struct:
             return view(text, pou, language)
         case EditText(text=text, change=change, seen=seen, language=language):
             return edited(text, change, seen, language)
-        case CheckText(text=text, language=language):
-            return checked(text, language)
+        case CheckText(text=text, language=language, types=types):
+            return checked(text, language, types)
         case CompareTexts(old=old, new=new, language=language):
             return compared(old, new, language)
         case RunTests(text=text, tests=tests, language=language):
@@ -336,8 +343,10 @@ def answer(request: Request) -> Struct:
         case ListActions(recipes=recipes):
             parsed = (parse_recipe(data)[0] for data in recipes)
             return ListedActions(tuple(action for recipe in parsed if recipe for action in recipe.actions))
-        case OfferNames(text=text, jobs=jobs, parameters=parameters, mirrors=mirrors):
-            return offered_names(_readable_part(text), jobs, parameters, mirrors)
+        case NameJob(documents=documents):
+            return names_of_job(documents)
+        case OfferNames(text=text, past=past, parameters=parameters, mirrors=mirrors):
+            return offered_names(_readable_part(text), past, parameters, mirrors)
         case _:
             assert_never(request)
 

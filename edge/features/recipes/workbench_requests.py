@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from edge.features.recipes.changes import Change
 from edge.features.recipes.difference import RecipeDifference
+from edge.features.recipes.past_decisions import PastNames
 from edge.features.recipes.public_finding import PublicFinding
 from edge.features.recipes.recipe_tests import RecipeTest, RecipeTestResult
 from edge.features.recipes.trial import TrialDecisions
@@ -95,10 +96,11 @@ class EditText(Struct, frozen=True, tag="edit"):
 
 
 class CheckText(Struct, frozen=True, tag="check"):
-    """Check a text."""
+    """Check a text; `types` are those of the commands and events that the equipment of the station takes."""
 
     text: str
     language: str = ENGLISH
+    types: tuple[str, ...] = ()
 
 
 class CompareTexts(Struct, frozen=True, tag="compare"):
@@ -210,16 +212,22 @@ class ListedActions(Struct, frozen=True):
     actions: tuple[Action, ...]
 
 
+class NameJob(Struct, frozen=True, tag="name job"):
+    """Return the values that a past job had; the documents need no decisions."""
+
+    documents: JobDocuments
+
+
 class OfferNames(Struct, frozen=True, tag="names"):
-    """Name what conditions of a text may ask for; the documents need no decisions."""
+    """Name what conditions of a text may ask for."""
 
     text: str
-    jobs: tuple[JobDocuments, ...]
+    past: PastNames
     parameters: tuple[str, ...]
     mirrors: tuple[str, ...]
 
 
-PastRequest: TypeAlias = ReplayJob | EvaluateCondition | OfferNames
+PastRequest: TypeAlias = ReplayJob | EvaluateCondition | NameJob | OfferNames
 """What concerns past jobs."""
 LongRequest: TypeAlias = PastRequest | CheckText | RunTests | TryText | DrawComparison
 """What may take long; edits do not wait for it."""

@@ -155,6 +155,22 @@ def test_name_may_be_absent() -> None:
     assert played(data, item).final == "running"
 
 
+@pytest.mark.parametrize("name", ["actions.a.result.ok", "torque_ok"])
+def test_case_at_the_last_try_is_named(name: str) -> None:
+    """The message named a value that had not come yet, and not the one after the last try."""
+    data = recipe(
+        way("A", "B", name),
+        way("A", "R", f"not {name} and steps.A.count < 3"),
+        way("R", "A"),
+        actions=(action("a", "A", interventions=["retry"]),),
+    )
+    (item,) = findings(data)
+    assert item.kind is FindingKind.NOT_EXHAUSTIVE
+    assert f"{name} is false, steps.A.count is 3" in str(item.message)
+    trace = played(data, item)
+    assert (trace.final, [step["step"] for step in trace.steps if step["active"]].count("A")) == ("running", 3)
+
+
 def test_loop_over_failures_without_a_count_is_an_information() -> None:
     data = recipe(
         way("A", "B", "actions.a.done"),

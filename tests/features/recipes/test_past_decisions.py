@@ -2,7 +2,14 @@
 
 import pytest
 
-from edge.features.recipes.past_decisions import condition_value, offered_names, replay_of, replayed_job
+from edge.features.recipes.past_decisions import (
+    condition_value,
+    merged_names,
+    names_of_job,
+    offered_names,
+    replay_of,
+    replayed_job,
+)
 from edge.model.recipe import parse_recipe
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
@@ -16,7 +23,10 @@ DAMAGED = JobDocuments({}, {}, {"recipe": "x"}, ())
 def test_names_are_those_of_parameters_and_mirrors() -> None:
     draft, _ = parse_recipe(FIT)
     assert draft is not None
-    names = {item.name for item in offered_names(draft, [GONE, DAMAGED], ["vin"], ["carriers"]).names}
+    names = {
+        item.name
+        for item in offered_names(draft, merged_names(map(names_of_job, [GONE, DAMAGED])), ["vin"], ["carriers"]).names
+    }
     assert {"vin", "job.parameters.vin", "mirrors.carriers", "mirrors.carriers.stale"} <= names
     assert condition_value("J9", GONE, "true", "") is None
 

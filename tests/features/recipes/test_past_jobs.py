@@ -12,7 +12,8 @@ from edge.config import Settings
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.past_jobs import PastJobs
 from edge.features.recipes.service import ask_apart
-from edge.features.recipes.workbench_requests import text_of
+from edge.features.recipes.workbench import ask_here
+from edge.features.recipes.workbench_requests import Request, text_of
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, has_ended
 from edge.store.client import Store
@@ -213,3 +214,18 @@ async def test_names_are_those_of_the_recipe_and_of_past_results(store: Store) -
     assert names["actions.a.result.torque"].seen == ("90", "82")
     assert names["actions.a.result.bolts[0].angle"].kind == "result"
     assert {"actions.a.done", "steps.Rework.count", "job.id"} <= names.keys()
+
+
+async def test_names_do_not_read_the_same_jobs_again(store: Store) -> None:
+    """The documents of the ten newest jobs were read after each change in the editor."""
+    await ran(store, 82, 90)
+    asked: list[str] = []
+
+    async def ask(request: Request, answer: type[Any]) -> Any:
+        asked.append(type(request).__name__)
+        return await ask_here(request, answer)
+
+    desk, draft = desk_on(store, ask=ask), await draft_of(store, FIT)
+    first, second = await desk.names(draft), await desk.names(draft)
+    assert first == second
+    assert asked == ["NameJob", "NameJob", "OfferNames", "OfferNames"]

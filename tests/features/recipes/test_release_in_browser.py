@@ -165,6 +165,52 @@ CHECKED = recipe(
 )
 
 
+VERDICT = recipe(
+    "Check Done",
+    [transition("Check", "Done", "actions.check.done")],
+    [action("check", "Check", type_id="check.v1")],
+) | {"verdict": "ok"}
+
+
+async def test_trial_with_a_bad_verdict_is_not_green_and_stays(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    """The bar was green, said not_ok, and the answers were gone after a look at another page."""
+    await release_recipe(desk, SCOPE, "WM", VERDICT, "first", ANNA, SettingSource.PAGE)
+    address = f"{browser.origin}/recipe-try?scope={SCOPE}&id=WM"
+    await screen.go(address)
+    await screen.until(QUESTION.format("ok"))
+    await screen.run("document.querySelector('#questions [data-value=ok]').value = 'false'")
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("!document.getElementById('over').hidden")
+    assert await screen.run("document.getElementById('over').className") == "banner bad"
+    assert "(not OK)" in await screen.run("document.getElementById('over').innerText")
+    await screen.go(f"{browser.origin}/recipe-history?scope={SCOPE}&id=WM")
+    await screen.go(address)
+    await screen.until("!document.getElementById('over').hidden")
+    assert "(not OK)" in await screen.run("document.getElementById('over').innerText")
+    assert not await screen.run("document.getElementById('undo').disabled")
+    assert screen.faults == []
+
+
+async def test_trial_refuses_a_value_without_a_name(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    """It was left out without a word, and so was a name without a value."""
+    await release_recipe(desk, SCOPE, "WM", VERDICT, "first", ANNA, SettingSource.PAGE)
+    await screen.go(f"{browser.origin}/recipe-try?scope={SCOPE}&id=WM")
+    await screen.until(QUESTION.format("ok"))
+    await screen.tap("#questions details summary")
+    await screen.tap("#questions input[name=value]")
+    await screen.type("85")
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("document.getElementById('notice').innerText.includes('has no name')")
+    assert await screen.run("document.activeElement.name") == "member"
+    await screen.type("torque")
+    await screen.run("document.querySelector('#questions input[name=value]').value = ''")
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("document.getElementById('notice').innerText.includes('has no value')")
+    await screen.type("85")
+    await screen.tap("#questions [data-result=ok]")
+    await screen.until("!document.getElementById('over').hidden")
+
+
 async def test_bad_event_parameters_and_interventions_are_tried_without_json(
     browser: Browser, screen: Chromium, desk: Desk
 ) -> None:

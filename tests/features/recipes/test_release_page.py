@@ -14,12 +14,14 @@ from edge.features.recipes.desk import Author, Desk
 from edge.features.recipes.drafts import RecipeDraft
 from edge.features.recipes.plcopen.reader import import_plcopen
 from edge.features.recipes.release import release_draft, release_recipe
+from edge.features.recipes.workbench_requests import text_of
 from edge.model.user import Role
 from edge.station.settings import SettingSource
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser, services_of, serving
 from tests.features.recipes.desks import ANNA, SCOPE, SOUND, STUCK, TEXT, desk_on
 from tests.passwords import CHEAP_HASH
+from tests.sfc.recipes import action, recipe, transition
 from tests.station.plant import Plant
 
 DRAFTS = "/api/v1/recipe-drafts"
@@ -59,6 +61,14 @@ async def test_release_page_shows_check_tests_and_form(browser: Browser, desk: D
     page = (await engineer.get(f"/recipe-release?draft={draft.id}")).text
     assert "Test tool fails: failed" in page
     assert "data-form=" not in page
+
+
+async def test_release_page_shows_the_notes_of_the_check(browser: Browser, desk: Desk) -> None:
+    engineer = await browser.logged_in("max")
+    text = text_of(recipe("A B", [transition("A", "B", "torque > 5")], [action("a", "A", timeout_seconds=0)]))
+    draft = await desk.create(SCOPE, "WM", ANNA, text)
+    page = (await engineer.get(f"/recipe-release?draft={draft.id}")).text
+    assert "the step waits for its answer without a time limit" in page
 
 
 async def test_release_page_of_a_faulty_draft_names_its_faults(browser: Browser, desk: Desk) -> None:

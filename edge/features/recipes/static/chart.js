@@ -50,6 +50,12 @@ export class Chart extends EventTarget {
     if (hadFocus) this.focus();
   }
 
+  // What has the focus, as arrow keys move it.
+  get focused() {
+    const target = document.activeElement.closest?.(".target");
+    return target && this.#paper.contains(target) ? selectionOf(target) : null;
+  }
+
   get hasFocus() {
     return this.#paper.contains(document.activeElement);
   }

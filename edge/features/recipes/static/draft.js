@@ -51,12 +51,12 @@ export class Draft extends EventTarget {
     });
   }
 
-  undo() {
-    return this.#send("undo", undefined, () => ({}));
+  undo(after) {
+    return this.#send("undo", after, () => ({}));
   }
 
-  redo() {
-    return this.#send("redo", undefined, () => ({}));
+  redo(after) {
+    return this.#send("redo", after, () => ({}));
   }
 
   // Returns an answer about the draft, nothing where the gateway refuses.

@@ -5,7 +5,7 @@ import { condition } from "./condition.js";
 import { Draft, GONE } from "./draft.js";
 import { Ended } from "./ended.js";
 import { properties } from "./properties.js";
-import { actionAt, branchOf, follow, freeName, numberOf, pathOf, remember, runOf, stepOf, transitionAt } from "./reading.js";
+import { UNCHOSEN, actionAt, branchOf, follow, freeName, nearest, numberOf, pathOf, remember, runOf, stepOf, transitionAt } from "./reading.js";
 
 const part = (id) => document.getElementById(id);
 const root = part("editor");
@@ -57,6 +57,7 @@ function selectedElement() {
 }
 
 function required() {
+  if (chart.selection.kind === "recipe" && chart.focused) chart.select(chart.focused);
   const name = selectedElement() || lastStep();
   if (chart.selection.kind === "recipe") chart.select({ kind: "step", key: name });
   return name;
@@ -124,7 +125,8 @@ async function remove() {
 
 async function addAction() {
   const step = stepOf(draft.recipe, selectedElement())?.name ?? lastStep();
-  const action = { step, qualifier: "N", interaction: offers[0]?.interaction || "push_command", type_id: offers[0]?.type_id ?? texts.new_type };
+  // The first command that is offered could be a movement: a person chooses.
+  const action = { step, qualifier: "N", interaction: "push_command", type_id: UNCHOSEN };
   let name = "";
   const change = (recipe) => {
     name = freeName(recipe, texts.new_action);
@@ -178,8 +180,8 @@ const COMMANDS = {
     await run(change, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
   },
   remove,
-  undo: () => draft.undo(),
-  redo: () => draft.redo(),
+  undo: async () => (await mayStep(-1)) && draft.undo(whereItWas),
+  redo: async () => (await mayStep(1)) && draft.redo(whereItWas),
   recipe: () => chart.select({ kind: "recipe" }),
   larger: () => chart.zoom(1),
   smaller: () => chart.zoom(-1),
@@ -203,6 +205,29 @@ const COMMANDS = {
     if (await run(change, last)) shown.edit("name");
   },
 };
+
+// After undo and redo the next command is about the same place.
+function whereItWas(recipe) {
+  const { selection } = chart;
+  return !recipe || selection.kind === "recipe" || follow(selection, recipe) ? null : nearest(selection, recipe);
+}
+
+// Returns whether a change may be undone or redone: a person is asked about that of another one.
+async function mayStep(direction) {
+  const { versions, current } = draft.detail.draft;
+  const place = versions.findIndex(({ number }) => number === current);
+  const version = versions[direction < 0 ? place : place + 1];
+  if (!version || !versions[place + direction] || version.author === root.dataset.user) return true;
+  const found = direction < 0 && (await draft.read(`/difference?version=${versions[place - 1].number}`));
+  const dialog = part("foreign");
+  const { undo, redo } = part("foreign-text").dataset;
+  part("foreign-text").textContent = (direction < 0 ? undo : redo).replace("{person}", version.author || "?");
+  part("foreign-words").replaceChildren(...(found ? found.words : []).map((words) => Object.assign(document.createElement("li"), { textContent: words })));
+  dialog.returnValue = "no";
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+  return dialog.returnValue === "yes";
+}
 
 // Makes a run of steps the path of a new branch, alone or with a new step beside it.
 async function beside(id, first, type) {
@@ -439,6 +464,7 @@ function show(to, line, column) {
     showView("chart");
     chart.select(to, { focus: true });
     if (to.kind === "transition") shown.edit("condition");
+    else if (to.kind === "action" && actionAt(draft.recipe, to.key)?.type_id === UNCHOSEN) shown.edit("type_id");
   } else if (line) {
     showView("text");
     goTo(line, column ?? 1);

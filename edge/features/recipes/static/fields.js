@@ -44,6 +44,15 @@ export function moreRows(place, template) {
   place.addEventListener("input", ({ target }) => target.name === "member" && target.closest(".pair") === place.lastElementChild && target.value && add());
 }
 
+// Returns the field that is still empty beside one of its row with a name or a value; nothing where all are whole.
+export function missingIn(place) {
+  for (const row of place.querySelectorAll(".pair")) {
+    const [name, value] = ["member", "value"].map((field) => row.querySelector(`[name=${field}]`));
+    if (!name.value.trim() !== (value.value === "")) return name.value.trim() ? value : name;
+  }
+  return null;
+}
+
 // Returns the values that were entered, nested as their names say; nothing where there are none.
 export function dataOf(place) {
   const data = {};

@@ -3,7 +3,7 @@
 import { complete, fitting } from "./complete.js";
 import { condition } from "./condition.js";
 import { GONE } from "./draft.js";
-import { actionAt, branchOf, follow, numberOf, remember, stepOf, transitionAt, triedWith } from "./reading.js";
+import { UNCHOSEN, actionAt, branchOf, follow, numberOf, remember, stepOf, transitionAt, triedWith } from "./reading.js";
 
 const TIMED = new Set(["L", "D", "SD", "DS", "SL"]);
 const language = document.documentElement.lang;
@@ -65,7 +65,7 @@ export function properties(panel, { draft, texts, offers, names, run }) {
         name: action.name,
         step: action.step,
         copy_to: action.step,
-        type_id: action.type_id,
+        type_id: action.type_id === UNCHOSEN ? "" : action.type_id,
         interaction: action.interaction,
         qualifier: action.qualifier,
         timeout_seconds: action.timeout_seconds || "",
@@ -166,6 +166,11 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     event.preventDefault();
     const target = document.activeElement;
     if (panel.contains(target) && !(await commit(target))) return;
+    // A new action does nothing until its command is chosen.
+    if (target.name === "name" && target.form.elements.type_id?.value === "") {
+      target.form.elements.type_id.focus();
+      return;
+    }
     panel.dispatchEvent(new Event("leave"));
   });
 

@@ -1,5 +1,8 @@
 // Reads a recipe: its elements by name and number, what follows a step, and names that are free.
 
+// The type of an action whose command is still to be chosen.
+export const UNCHOSEN = "?";
+
 export function stepOf(recipe, name) {
   return recipe.steps.find((step) => step.name === name);
 }
@@ -45,6 +48,16 @@ export function runOf(recipe, name) {
     if (!ways.length) return found;
     found.push(ways.reduce((first, way) => ((way.priority ?? 0) < (first.priority ?? 0) ? way : first)).target);
   }
+}
+
+// Returns what stands where an element was that is gone: what led to it, else what follows; the recipe without one.
+export function nearest(selection, recipe) {
+  const { kind, key, own, recipe: former } = selection;
+  const name = kind === "action" ? own?.[0]?.step : kind === "transition" ? own?.[0]?.source : key;
+  const ways = former?.transitions ?? [];
+  const near = [name, ...ways.filter(({ target }) => target === name).map(({ source }) => source), ...ways.filter(({ source }) => source === name).map(({ target }) => target)];
+  const found = near.find((other) => stepOf(recipe, other) || branchOf(recipe, other));
+  return found ? { kind: stepOf(recipe, found) ? "step" : "branch", key: found } : { kind: "recipe" };
 }
 
 // Returns the number of the transition by which a person means a way from one element to another.

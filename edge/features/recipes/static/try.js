@@ -1,6 +1,6 @@
 // Tries a recipe by hand: each answer is sent with those before, and the gateway returns what happens up to the next question.
 
-import { dataOf, moreRows, rowsOf } from "./fields.js";
+import { dataOf, missingIn, moreRows, rowsOf } from "./fields.js";
 import { show } from "./view.js";
 
 const view = document.getElementById("try");
@@ -15,6 +15,9 @@ let parameters = JSON.parse(texts.parameters);
 let trial = null;
 let position = 0;
 let drawn = 0;
+const verdicts = JSON.parse(texts.verdicts);
+// What was answered stays while a person looks at another page about the recipe.
+const KEPT = `try ${texts.address}`;
 
 function report(text) {
   notice.textContent = text;
@@ -54,6 +57,7 @@ async function play(next) {
   const found = await request(`${texts.address}/try`, { replies: of("reply"), interventions: of("act"), parameters });
   if (!found) return false;
   decisions = next;
+  sessionStorage.setItem(KEPT, JSON.stringify({ decisions, parameters }));
   if (!trial) showOrder(found);
   trial = found;
   showFrames();
@@ -101,13 +105,28 @@ function showQuestions(isLast) {
   part("planned").hidden = !isLast || !trial.planned.length;
   part("planned").replaceChildren(...trial.planned.map((text) => item("li", { textContent: text })));
   part("over").hidden = !isOver;
-  part("over").className = `banner ${trial.end === "completed" ? "good" : trial.end === "running" ? "warn" : "bad"}`;
-  const verdict = trial.verdict ? ` (${trial.verdict})` : "";
+  part("over").className = `banner ${levelOf(trial)}`;
+  const verdict = trial.verdict ? ` (${verdicts[trial.verdict] ?? trial.verdict})` : "";
   part("over").textContent = `${texts.over.replace("{end}", `${ends[trial.end] ?? trial.end}${verdict}`)}${trial.error ? `: ${trial.error}` : ""}`;
   part("waiting").hidden = !isOver || !trial.waiting.length;
   part("waiting").replaceChildren(...trial.waiting.map((text) => item("li", { textContent: text })));
   part("keep").hidden = !isOver;
   part("expects").textContent = `${ends[trial.end] ?? trial.end}${verdict} · ${trial.steps.join(" → ")}`;
+}
+
+// Green is a job that is completed with an OK, or without a verdict.
+function levelOf({ end, verdict }) {
+  if (end === "running") return "warn";
+  return end === "completed" && ["", "ok"].includes(verdict) ? "good" : "bad";
+}
+
+// Returns whether each name that was written has a value; else says which field is empty.
+function isWhole(place) {
+  const missing = missingIn(place);
+  if (!missing) return true;
+  report(missing.name === "member" ? texts.noName : texts.noValue);
+  missing.focus({ preventScroll: true });
+  return false;
 }
 
 function question(asked) {
@@ -129,7 +148,10 @@ async function reply(asked, card, result) {
   const { kind, type_id, nth, step, action, at, timeout_seconds } = asked;
   const given = { kind, type_id, nth, step, action, at, timeout_seconds, result };
   given.after = Number(card.querySelector("[name=after]").value || 0);
-  if (["ok", "late"].includes(result)) given.data = dataOf(card);
+  if (["ok", "late"].includes(result)) {
+    if (!isWhole(card)) return;
+    given.data = dataOf(card);
+  }
   if (await play([...decisions, { reply: given }])) focusFirst();
 }
 
@@ -169,6 +191,7 @@ function showOrder({ parameters: asked, members }) {
 
 async function order(event) {
   event.preventDefault();
+  if (!isWhole(part("order-form"))) return;
   parameters = dataOf(part("order-form")) ?? {};
   await play([]);
 }
@@ -253,4 +276,15 @@ part("order-form").addEventListener("submit", order);
 part("test-form").addEventListener("submit", keep);
 part("run-tests").addEventListener("click", runTests);
 part("tests").addEventListener("click", ({ target }) => target.dataset.drop !== undefined && target.closest("button") && dropTest(target.dataset.drop));
-play([]);
+
+// Begins with what was answered before; a recipe that has changed may ask otherwise.
+async function begin() {
+  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  const own = parameters;
+  if (kept) parameters = kept.parameters;
+  if (kept?.decisions.length && (await play(kept.decisions))) return;
+  if (kept && trial === null) parameters = kept.decisions.length ? own : kept.parameters;
+  await play([]);
+}
+
+begin();
