@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import structlog
@@ -150,18 +150,21 @@ async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -
     return audit.append(store.keys, before, seal(before, _texts(records, keep)), keep)
 
 
-_carried: Final[dict[tuple[str, str], list["_Batch"]]] = {}
+CarriedRecords: TypeAlias = dict[tuple[str, str], list["_Batch"]]
 """The records of a gateway that its last store, which a failover has ended, may not hold; by prefix and gateway."""
 
 
 @asynccontextmanager
-async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> AsyncIterator["AuditTrail"]:
+async def open_trail(
+    store: Store, instance: str, keep: int, clock: Clock, carried: CarriedRecords | None = None
+) -> AsyncIterator["AuditTrail"]:
     """Write the records of a gateway for the length of the block, and at its end what still waits.
 
-    After a failover the next trail of this process writes what the new primary does not hold.
+    After a failover the next trail with the same `carried` writes what the new primary does not hold.
     """
+    carried = {} if carried is None else carried
     trail, name = AuditTrail(store, instance, keep, clock), (store.keys.prefix, instance)
-    trail.carry(_carried.pop(name, ()))
+    trail.carry(carried.pop(name, ()))
     try:
         async with background_task(trail.run(), "audit"):
             yield trail
@@ -171,7 +174,7 @@ async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> As
                 await trail.write_waiting()
         if store.over.is_set():
             audit_logger.info("audit records wait for the next primary", count=trail.waiting)
-            _carried[name] = trail.unconfirmed()
+            carried[name] = trail.unconfirmed()
         elif trail.waiting:
             audit_logger.error("audit records lost", audit="audit.lost", count=trail.waiting)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 
 from edge import __version__
+from edge.app.parts import ProcessMemory
 from edge.app.systemd import Notify, notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
@@ -20,7 +21,6 @@ from edge.foundation.errors import EdgeError, SettingsError, Unavailable, unwrap
 from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
 from edge.store.client import Store
-from edge.store.generation import JobsClock
 from edge.store.open_store import REOPEN_S
 
 logger = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ class _Life:
         """Set to stop, to reload, or when the store is over."""
         self._notify = notify
         self._former: Settings | None = None
-        self._jobs_clock: JobsClock | None = None
+        self._memory = ProcessMemory()
         self._reopening: Backoff | None = None
         """Set from the end of a store until its successor serves."""
 
@@ -110,7 +110,7 @@ class _Life:
     async def _serve(self, settings: Settings) -> Settings | None:
         """Serve with these settings; return those to serve with next, None to stop."""
         async with (
-            open_gateway(settings, self._notify, self._settings_file, self._jobs_clock) as gateway,
+            open_gateway(settings, self._notify, self._settings_file, self._memory) as gateway,
             background_task(self._wake_at_end(gateway.store), "end of the store"),
         ):
             self._former = self._reopening = None
@@ -129,7 +129,7 @@ class _Life:
             if gateway.store.over.is_set() and self._reopening is None:
                 # Another failover while the gateway was being opened, or while it read its settings.
                 self._reopening = Backoff(*REOPEN_S, stable=REOPEN_S[1])
-            self._jobs_clock = gateway.clock
+            self._memory.jobs_clock = gateway.clock
             self._notify(self._closing())
         gc.unfreeze()
         if self.stopping.is_set():

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from edge.access.audit_trail import AuditTrail
+from edge.access.audit_trail import AuditTrail, CarriedRecords
 from edge.access.components import Describe
 from edge.access.login import StoredMemory, Users
 from edge.access.mode import ModeWatch
@@ -24,14 +24,16 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
 from edge.station.equipment_watch import EquipmentWatch
+from edge.station.held_starts import HeldStarts
 from edge.station.instance import Gate, Instance, TaskFactory
-from edge.station.jobs import JobService
+from edge.station.jobs import AcceptedJobs, JobService
 from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
 from edge.station.sender import Dispatch
 from edge.station.settings import StationSettings
 from edge.store.background import restart_on_defect
 from edge.store.client import Store
+from edge.store.generation import JobsClock
 
 
 class Works(Struct, frozen=True):
@@ -43,6 +45,16 @@ class Works(Struct, frozen=True):
     users: Users | None
     settings_file: Path | None
     describe: Describe
+
+
+class ProcessMemory(Struct):
+    """What a process keeps when it opens its gateway again: after a failover the store is over with its primary."""
+
+    held_starts: HeldStarts = field(default_factory=HeldStarts)
+    accepted_jobs: AcceptedJobs = field(default_factory=AcceptedJobs)
+    audit_records: CarriedRecords = field(default_factory=dict)
+    jobs_clock: JobsClock | None = None
+    """That of the gateway which was open before."""
 
 
 class OpenGateway(Struct, frozen=True):

@@ -26,7 +26,7 @@ from edge.app.features import (
 from edge.app.health import Health
 from edge.app.interface import open_interface
 from edge.app.operations import end_upgrade, operation_calls, run_operations
-from edge.app.parts import GatewayParts, OpenGateway, Works, open_session, open_users
+from edge.app.parts import GatewayParts, OpenGateway, ProcessMemory, Works, open_session, open_users
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -55,7 +55,7 @@ from edge.station.direct_commands import DirectCommands
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TakeOver, TaskFactory, open_instance
-from edge.station.jobs import JobService, accepted_jobs
+from edge.station.jobs import JobService
 from edge.station.retention import Deliveries, Expiry, KeptJobs
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
@@ -68,7 +68,6 @@ from edge.station.waiting_runs import LockSweep, MirrorWatch
 from edge.station.worker import Worker
 from edge.store import dedupe
 from edge.store.bounds import CountLimits
-from edge.store.generation import JobsClock
 from edge.store.open_store import open_store
 
 
@@ -111,18 +110,19 @@ async def open_gateway(
     settings: Settings,
     notify: Notify = discard_status,
     settings_file: Path | None = None,
-    jobs_clock: JobsClock | None = None,
+    memory: ProcessMemory | None = None,
 ) -> AsyncIterator[OpenGateway]:
     """Open every part and start its work, until the store is over at the latest.
 
     Interfaces that accept calls open after the parts that execute them, and close before them. Only the store is
-    required: every other unavailable part is retried, and named in the line. Commands of the fleet read
-    the settings from `settings_file`. `jobs_clock` is that of the gateway which this process had open before. Raises
+    required: every other unavailable part is retried, and named in the line. Commands of the fleet read the settings
+    from `settings_file`. `memory` is what this process keeps of the gateway that it had open before. Raises
     SettingsError, or Unavailable without the store.
     """
+    memory = memory or ProcessMemory()
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        core = await _open_core(stack, settings, jobs_clock)
+        core = await _open_core(stack, settings, memory)
         await end_upgrade(core)
         await prepare_features(stack, core)
         await _open_equipment(stack, core)
@@ -142,6 +142,7 @@ async def open_gateway(
             recipes,
             core.retention.refuses_beyond,
             core.mode,
+            memory.accepted_jobs,
         )
         users = open_users(core) if settings.opcua.endpoint or has_logins(settings) else None
         recorders = work_master_recorders(settings, SettingOrigin(SettingSource.MES))
@@ -174,16 +175,16 @@ async def open_gateway(
         yield OpenGateway(core.health.degraded_by(serving), core.store, core.clock)
 
 
-async def _open_core(
-    stack: contextlib.AsyncExitStack, settings: Settings, jobs_clock: JobsClock | None
-) -> GatewayParts:
-    store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name, jobs_clock))
+async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings, memory: ProcessMemory) -> GatewayParts:
+    store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name, memory.jobs_clock))
     scopes, keep = settings.gateway.scopes, settings.retention
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
-    await accepted_jobs.report_lost(store)
-    trail = await stack.enter_async_context(open_trail(store, settings.gateway.name, keep.audit, now_ms))
+    await memory.accepted_jobs.report_lost(store)
+    trail = await stack.enter_async_context(
+        open_trail(store, settings.gateway.name, keep.audit, now_ms, memory.audit_records)
+    )
     mode = ModeWatch(store, settings.gateway.name)
     await mode.refresh()
     await stack.enter_async_context(background_task(mode.run(), "mode"))
@@ -197,6 +198,7 @@ async def _open_core(
         keep_letters_ms=keep.dead_letters * 1000,
         most_decisions=keep.decisions,
         second_person=second_person(settings.users),
+        held_starts=memory.held_starts,
     )
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)
@@ -204,7 +206,7 @@ async def _open_core(
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(_certificate_findings, settings), limits=limits)
     clocks = (store_time.problems, functools.partial(clock.problems, store))
-    health.problems += [store.defects.problems, *clocks, accepted_jobs.problems]
+    health.problems += [store.defects.problems, *clocks, memory.accepted_jobs.problems]
     direct = DirectCommands(runs)
     return GatewayParts(
         settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode

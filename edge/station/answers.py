@@ -39,7 +39,7 @@ from edge.station.equipment import (
 )
 from edge.station.equipment_events import EquipmentEvents, EventReply
 from edge.station.equipment_watch import EquipmentStats
-from edge.station.held_starts import generation_of, held_starts, mark_of_process, may_have_left
+from edge.station.held_starts import generation_of
 from edge.station.job_call import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.station.sender import command_of, permit_start
@@ -122,7 +122,7 @@ async def open_commands_of_jobs(runs: Runs, scopes: Collection[str], type_ids: C
         for item in loaded.unanswered():
             association = outstanding(loaded.stored.run, item.command_id)
             if association and item.type_id in type_ids and not is_too_late(loaded.stored.run, association, now):
-                command = command_of(loaded, item.phase, association, item.step, offered_again=True)
+                command = command_of(loaded, item.phase, association, item.step, runs.held_starts, offered_again=True)
                 is_queued = (item.phase, item.command_id) in queued
                 found.append((association.armed_at or 0, replace(command, queued=is_queued)))
     return [command for _, command in sorted(found, key=lambda row: row[0])]
@@ -187,7 +187,7 @@ class Answers:
         self._faults = LogThrottle(logger)
         self._samples = RateLimit(_MOST_UNSOLICITED, _WITHIN_S)
         self._late_samples = RateLimit(_MOST_LATE, _WITHIN_S)
-        self._own_mark = mark_of_process(store.keys.generation_id)
+        self._own_mark = runs.held_starts.mark(store.keys.generation_id)
 
     async def begin(self, command_id: str) -> Begin:
         """Commit the begun mark of a command before its start is sent.
@@ -210,7 +210,7 @@ class Answers:
         if begin is Begin.NEW and (seconds := clock() - began) >= LIFETIME_S:
             raise NotSent(Text.of("this process stood still for {seconds:.0f} s", seconds=seconds))
         # Another call may have released it meanwhile.
-        return Begin.AGAIN if begin is Begin.NEW and not held_starts.release(command_id) else begin
+        return Begin.AGAIN if begin is Begin.NEW and not self._runs.held_starts.release(command_id) else begin
 
     async def _mark_start(self, command_id: str) -> Begin:
         """Return NEW for a start with a mark of this process that has not been sent; it is held."""
@@ -221,7 +221,7 @@ class Answers:
         association = find_command(loaded.stored.run, command_id) if loaded else None
         if association is not None and not association.begun:
             # First: the reply to the commit may be lost.
-            held_starts.hold(command_id)
+            self._runs.held_starts.hold(command_id)
         match await self._runs.signal(key.job_id, Begun(command_id, self._own_mark)):
             case Decision():
                 return Begin.NEW
@@ -231,7 +231,7 @@ class Answers:
                 if association is None:
                     return Begin.GONE
                 is_open = association.state is ActionState.DISPATCHED
-                if is_open and not may_have_left(association.begun, command_id):
+                if is_open and not self._runs.held_starts.may_have_left(association.begun, command_id):
                     return Begin.NEW
                 return begun_again(association.begun, self._own_mark)
             case _:
@@ -239,7 +239,7 @@ class Answers:
 
     def withhold(self, command_id: str) -> None:
         """Record that a start did not leave although it was permitted."""
-        held_starts.hold(command_id)
+        self._runs.held_starts.hold(command_id)
 
     async def permit_start(self) -> None:
         """Raise NotSent while no start may leave."""

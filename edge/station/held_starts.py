@@ -10,7 +10,6 @@ from typing import Final
 from edge.model.cloudevent import new_id
 
 _SEPARATOR: Final = "/"
-_PROCESS: Final = new_id()
 _MOST_HELD: Final = 10_000
 
 
@@ -18,10 +17,13 @@ class HeldStarts:
     """The starts that this process has marked, or is about to mark, and has not sent; the newest 10,000.
 
     A start that is forgotten beyond the limit counts as one that may have left.
+
+    Example: `held.hold(id)` before `Begun(id, held.mark("g1"))` is committed, `held.release(id)` before it is sent.
     """
 
     def __init__(self, most: int = _MOST_HELD) -> None:
         self._most = most
+        self._process = new_id()
         self._ids: dict[str, None] = {}
 
     def __contains__(self, command_id: str) -> bool:
@@ -40,22 +42,16 @@ class HeldStarts:
         self._ids.pop(command_id, None)
         return was_held
 
+    def mark(self, generation_id: str) -> str:
+        """Return the mark of the starts of this process in a generation of the store; "" without Sentinel."""
+        return f"{generation_id}{_SEPARATOR}{self._process}"
 
-held_starts: Final = HeldStarts()
-"""Those of this process: they outlive the store, which is over with its primary."""
-
-
-def mark_of_process(generation_id: str) -> str:
-    """Return the mark of the starts of this process in a generation of the store; without Sentinel there is none."""
-    return f"{generation_id}{_SEPARATOR}{_PROCESS}"
+    def may_have_left(self, mark: str, command_id: str) -> bool:
+        """Return whether a start with this begun mark may have been sent; an empty mark is none."""
+        is_ours = mark.rpartition(_SEPARATOR)[2] == self._process
+        return mark != "" and not (is_ours and command_id in self)
 
 
 def generation_of(mark: str) -> str:
     """Return the generation of a mark; empty for one without Sentinel, also of an earlier release."""
     return mark.rpartition(_SEPARATOR)[0]
-
-
-def may_have_left(mark: str, command_id: str) -> bool:
-    """Return whether a start with this begun mark may have been sent; an empty mark is none."""
-    is_ours = mark.rpartition(_SEPARATOR)[2] == _PROCESS
-    return mark != "" and not (is_ours and command_id in held_starts)

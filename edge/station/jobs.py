@@ -203,10 +203,6 @@ class AcceptedJobs:
                 yield Text.of("{count} accepted jobs were lost in a failover: {jobs}", count=count, jobs=more)
 
 
-accepted_jobs: Final = AcceptedJobs()
-"""Those of this process: they outlive the store, which is over with its primary."""
-
-
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 
 
@@ -255,6 +251,7 @@ class JobService:
         recipes: RecipeLookup | None = None,
         max_undelivered: int | None = None,
         mode: ModeWatch | None = None,
+        accepted_jobs: AcceptedJobs | None = None,
     ) -> None:
         """Create the service; `wall` is the clock of expiry times; the clock of the runs may lag behind it.
 
@@ -270,6 +267,7 @@ class JobService:
         self._recipes = recipes
         self._max_undelivered = max_undelivered
         self._mode = mode
+        self._accepted_jobs = accepted_jobs or AcceptedJobs()
         self._refusals = LogThrottle(logger)
         self.listeners: list[Callable[[int], None]] = []
         """Called with the StartTime, in milliseconds since the epoch, of a job that has to wait for it."""
@@ -291,7 +289,7 @@ class JobService:
         Refused(`repeated_id`) when another message, or a call with other content, had its source and id.
         """
         answer = await self._execute(call)
-        accepted_jobs.note(self._store.keys.prefix, call, answer)
+        self._accepted_jobs.note(self._store.keys.prefix, call, answer)
         return answer
 
     async def _execute(self, call: JobCall) -> CallAnswer:

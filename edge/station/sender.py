@@ -27,7 +27,7 @@ from edge.sfc.view import next_deadline
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision, LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
-from edge.station.held_starts import may_have_left
+from edge.station.held_starts import HeldStarts
 from edge.station.runs import Runs
 from edge.store import equipment_memory, instance_leases
 from edge.store import runs as run_store
@@ -84,7 +84,8 @@ class Dispatch:
         phase = outgoing.phase
         if phase is Phase.START and self._is_too_late(loaded, association, is_again=outgoing.again):
             return Performed.TOO_LATE
-        command = command_of(loaded, phase, association, outgoing.step, offered_again=outgoing.again)
+        held = self._runs.held_starts
+        command = command_of(loaded, phase, association, outgoing.step, held, offered_again=outgoing.again)
         equipment = self.routes.get(command.type_id)
         if equipment is None:
             reason = Text.of("no equipment takes commands of type {type_id}", type_id=command.type_id)
@@ -203,11 +204,17 @@ def permit_start(store: Store) -> None:
 
 
 def command_of(
-    loaded: LoadedJob, phase: Phase, association: Association, step: str, *, offered_again: bool = False
+    loaded: LoadedJob,
+    phase: Phase,
+    association: Association,
+    step: str,
+    held_starts: HeldStarts,
+    *,
+    offered_again: bool = False,
 ) -> Command:
     """Return a command that a committed decision asks for; only its flags differ between repetitions."""
     request = request_of(loaded.net, loaded.stored.run, phase, association, step)
-    begun = may_have_left(association.begun, association.command_id)
+    begun = held_starts.may_have_left(association.begun, association.command_id)
     return Command(
         command_id=association.command_id,
         phase=phase,

@@ -8,15 +8,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
+from edge.app.parts import ProcessMemory
 from edge.app.wiring import open_gateway
 from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.foundation.errors import SettingsError
 from edge.links.rpc import open_client
+from edge.model.isa95 import OrderCall, ReturnStatus
+from edge.model.job_state import Cause
+from edge.station.job_call import CallAnswer, JobCall
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
 from tests.conftest import WaitUntil
 from tests.local_broker import open_broker
+from tests.station.plant import order
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +57,17 @@ def is_refused(port: int) -> bool:
     """Return whether no server listens on a port of this host."""
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+
+
+async def test_gateway_looks_for_the_jobs_that_its_process_accepted(redis: RedisSettings) -> None:
+    memory, call = ProcessMemory(), OrderCall(job_order=order("J1"))
+    accepted = JobCall("station-1", Cause.STORE, call, "/mes", "call-1")
+    memory.accepted_jobs.note(redis.prefix, accepted, CallAnswer(ReturnStatus.NO_ERROR))
+    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)
+    with capture_logs() as logs:
+        async with open_gateway(settings, memory=memory):
+            pass
+    assert [entry["count"] for entry in logs if entry["event"] == "accepted jobs lost in a failover"] == [1]
 
 
 async def test_disabled_interfaces_are_not_opened(redis: RedisSettings) -> None:

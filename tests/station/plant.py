@@ -30,7 +30,7 @@ from edge.station.equipment import (
     Task,
 )
 from edge.station.job_call import CallAnswer, JobCall
-from edge.station.jobs import JobService
+from edge.station.jobs import AcceptedJobs, JobService
 from edge.station.response import VERDICT_ID
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
@@ -161,7 +161,8 @@ class Plant:
         self.worker = Worker(store, (SCOPE,), self.runs, self.starter)
         self.sender = Sender(self.runs, self.dispatch)
         self.timers = Timers(store, self.runs)
-        self.jobs = JobService(store, self.runs, max_job_orders, DEDUPE_MS)
+        self.accepted_jobs = AcceptedJobs()
+        self.jobs = JobService(store, self.runs, max_job_orders, DEDUPE_MS, accepted_jobs=self.accepted_jobs)
         self.jobs.listeners.append(self.timers.expect)
 
     @contextlib.asynccontextmanager

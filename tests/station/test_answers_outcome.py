@@ -12,7 +12,6 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Begun
 from edge.station.answers import Answers
 from edge.station.equipment import Begin, EquipmentAnswer, LateResult, NotSent, OutcomeUnknown
-from edge.station.held_starts import held_starts
 from edge.station.response import UNKNOWN_ID
 from edge.station.runs import Runs
 from edge.store import dead_letters, responses
@@ -166,7 +165,7 @@ async def test_start_of_another_process_may_have_left(plant: Plant, tool: FakeEq
     await started(plant, "J1")
     command = tool.commands[0].command_id
     await plant.runs.signal("J1", Begun(command, "/another process"))
-    held_starts.hold(command)
+    plant.runs.held_starts.hold(command)
     assert await plant.answers.begin(command) is Begin.AGAIN
 
 

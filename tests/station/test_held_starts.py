@@ -1,6 +1,6 @@
 """A process knows which of its begun starts it has not sent."""
 
-from edge.station.held_starts import HeldStarts, generation_of, mark_of_process, may_have_left
+from edge.station.held_starts import HeldStarts, generation_of
 
 
 def test_held_starts_are_released_once_and_forgotten_when_they_are_many() -> None:
@@ -13,11 +13,20 @@ def test_held_starts_are_released_once_and_forgotten_when_they_are_many() -> Non
 
 
 def test_mark_names_generation_and_process() -> None:
-    assert generation_of(mark_of_process("g1")) == "g1"
-    assert generation_of(mark_of_process("")) == ""
-    assert mark_of_process("g1").removeprefix("g1") == mark_of_process("g2").removeprefix("g2")
+    held = HeldStarts()
+    assert generation_of(held.mark("g1")) == "g1"
+    assert generation_of(held.mark("")) == ""
+    assert held.mark("g1").removeprefix("g1") == held.mark("g2").removeprefix("g2")
 
 
 def test_start_without_a_mark_has_not_left() -> None:
-    assert not may_have_left("", "J1/R/work/1")
-    assert may_have_left(mark_of_process(""), "never held")
+    held = HeldStarts()
+    assert not held.may_have_left("", "J1/R/work/1")
+    assert held.may_have_left(held.mark(""), "never held")
+
+
+def test_start_that_another_process_marked_may_have_left() -> None:
+    ours, other = HeldStarts(), HeldStarts()
+    ours.hold("J1/R/work/1")
+    assert not ours.may_have_left(ours.mark("g1"), "J1/R/work/1")
+    assert ours.may_have_left(other.mark("g1"), "J1/R/work/1")

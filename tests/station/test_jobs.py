@@ -25,7 +25,6 @@ from edge.station.jobs import (
     AcceptedJobs,
     CallIdentity,
     OrderFacts,
-    accepted_jobs,
     read_answer,
     read_job,
     read_order_facts,
@@ -430,10 +429,10 @@ async def lost(accepted: AcceptedJobs, store: Store) -> list[Any]:
 async def test_accepted_job_that_is_not_stored_is_named_once(plant: Plant) -> None:
     for job_id in ("kept", "lost"):
         assert (await plant.order(Cause.STORE, order(job_id))).status is ReturnStatus.NO_ERROR
-    assert await lost(accepted_jobs, plant.store) == []
+    assert await lost(plant.accepted_jobs, plant.store) == []
     await plant.store.execute("DEL", plant.store.keys.joborder("lost"))
-    assert await lost(accepted_jobs, plant.store) == ["lost"]
-    assert await lost(accepted_jobs, plant.store) == []
+    assert await lost(plant.accepted_jobs, plant.store) == ["lost"]
+    assert await lost(plant.accepted_jobs, plant.store) == []
 
 
 async def test_loss_of_many_jobs_is_few_lines_and_a_problem(plant: Plant) -> None:
@@ -457,7 +456,7 @@ async def test_job_that_was_refused_or_removed_is_not_named(plant: Plant) -> Non
     assert (await plant.order(Cause.STORE, order("refused", "no such master"))).status is not ReturnStatus.NO_ERROR
     assert (await plant.order(Cause.STORE, order("removed"))).status is ReturnStatus.NO_ERROR
     assert (await plant.ask(Cause.CANCEL, "removed")).status is ReturnStatus.NO_ERROR
-    assert await lost(accepted_jobs, plant.store) == []
+    assert await lost(plant.accepted_jobs, plant.store) == []
 
 
 async def test_job_that_another_process_has_cleared_is_not_named(plant: Plant) -> None:
