@@ -16,6 +16,7 @@ from edge.model.recipe import Intervention
 from edge.ports.alarm import AlarmChangeKind, AlarmState
 from edge.ports.sample_lines import Quality
 from edge.sfc.run import ActionState
+from tests.architecture.sources import ROOT
 from tests.features.page.serving import Browser
 
 CATALOGUE = labels("en")
@@ -40,6 +41,15 @@ def test_catalogue_has_every_label_that_pages_name() -> None:
     named = set(re.findall(r't\("([a-z_]+)"\)|t\(\'([a-z_]+)\'\)', source))
     assert {one or other for one, other in named} <= CATALOGUE.keys()
     assert {f"state.{state}" for state in TEXT.values()} <= CATALOGUE.keys()
+
+
+def test_every_label_is_named_by_a_page_or_the_product() -> None:
+    """Labels of pages that had changed were left over in each language."""
+    sources = [path for path in (ROOT / "edge").rglob("*") if path.suffix in {".html", ".js", ".py"}]
+    source = "".join(path.read_text(encoding="utf-8") for path in sources)
+    whole = set(re.findall(r"[\"'`]([\w.]+)[\"'`]", source))
+    begun = tuple(set(re.findall(r"[\"'`]([a-z_]+(?:\.[a-z_]+)*[._])(?:[\"'`] ?~|\$?\{)", source)))
+    assert [name for name in CATALOGUE if name not in whole and not name.startswith(begun)] == []
 
 
 @pytest.mark.parametrize(

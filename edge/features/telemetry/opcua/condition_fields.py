@@ -15,7 +15,6 @@ from edge.opcua.access import session_text
 from edge.ports.alarm import ActiveState
 from edge.uaserver.condition_members import (
     BASE_MEMBERS,
-    ConditionFields,
     ConditionMember,
     ConditionShape,
     T,
@@ -96,11 +95,6 @@ def _shape(type_id: int, absent: frozenset[str]) -> ConditionShape:
     members = table_of((*BASE_MEMBERS, *_ALARM, *of_type))
     objects = {path: kind for path, kind in _OBJECTS.items() if f"{path}/CurrentState" in members}
     return ConditionShape(ua.NodeId(type_id), members, objects, _METHODS_OF_OBJECTS)
-
-
-def fields_of(view: ConditionView) -> ConditionFields:
-    """Return the fields of the event about a condition."""
-    return ConditionFields(shape_of(view.kind).members, view)
 
 
 def level_of(view: ConditionView) -> str | None:

@@ -7,10 +7,11 @@ from asyncua import ua
 from asyncua.ua.ua_binary import variant_to_binary
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel
-from edge.features.telemetry.opcua.condition_fields import fields_of, level_of
+from edge.features.telemetry.opcua.condition_fields import level_of, shape_of
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, FollowedAlarm
 from edge.opcua.access import reading_in
 from edge.ports.alarm import ActiveState, Alarm, Shelving
+from edge.uaserver.condition_members import ConditionFields
 
 PLACE = ConditionPlace(ua.NodeId("station-1", 8), "station-1", "Alarms/station-1")
 LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500), low=LimitLevel(10, 500))
@@ -26,6 +27,11 @@ def view(type_id: int = TYPES[1], **changes: Any) -> ConditionView:
     known: dict[str, Any] = {"active": ActiveState.ACTIVE, "severity": 500, "raised_at": 1, "value": 81}
     alarm = Alarm(id="0011223344556677", rule="hot", subject="temp", **(known | changes))
     return ConditionView(FollowedAlarm(alarm), ConditionKind(type_id, limits=LIMITS), PLACE, ua.NodeId(alarm.id, 10))
+
+
+def fields_of(found: ConditionView) -> ConditionFields:
+    """Return the fields of the event about a condition."""
+    return ConditionFields(shape_of(found.kind).members, found)
 
 
 @pytest.mark.parametrize("type_id", TYPES)
