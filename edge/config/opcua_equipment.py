@@ -49,6 +49,10 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
         """Yield missing TLS files, TLS files that are unused without encryption, and files without a directory."""
         if self.files == "on" and not settings.results_folder:
             yield "files: on needs a directory; expected [traces] directory"
+        yield from self.tls_conflicts()
+
+    def tls_conflicts(self) -> Iterator[str | Text]:
+        """Yield missing TLS files, and TLS files that are unused without encryption."""
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":
             yield from (

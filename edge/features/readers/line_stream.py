@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-import socket
 import termios
 import tty
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
+from edge.links.tcp import open_tcp
 from edge.model.equipment_connection import ConnectionFault
 
 LINE_BYTES = 1024
@@ -28,7 +28,6 @@ UNENDED_SECONDS = 2.0
 
 _READ_BYTES = 4096
 _T = TypeVar("_T")
-_PROBES = 3
 _LINE_ENDS = b"\r\n\0"
 _STX, _ETX = b"\x02", b"\x03"
 _BAUD = {rate: getattr(termios, f"B{rate}") for rate in (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)}
@@ -128,35 +127,8 @@ async def open_tcp_lines(
     `gap_s` is that of LineFramer. The connection is lost when the reader answers no probe for `keepalive_s` seconds, or
     sends nothing for `silence_s` seconds; 0 disables each.
     """
-    try:
-        async with asyncio.timeout(connect_s):
-            reader, writer = await asyncio.open_connection(host, port)
-    except (OSError, TimeoutError) as error:
-        raise Unavailable(
-            Text.of(
-                "cannot connect to {host}:{port}: {reason}",
-                host=host,
-                port=port,
-                reason=str(error) or Text.of("no answer"),
-            )
-        ) from error
-    if keepalive_s:
-        _probe(writer.get_extra_info("socket"), keepalive_s)
-    try:
+    async with open_tcp(host, port, connect_s, keepalive_s) as (reader, _):
         yield _lines_of(reader, f"{host}:{port}", LineFramer(framed=framed, gap_s=gap_s), silence_s)
-    finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-
-
-def _probe(connection: socket.socket, keepalive_s: int) -> None:
-    """Set the probes that end a connection whose peer has not answered for about `keepalive_s` seconds."""
-    pause_s = max(1, keepalive_s // (2 * _PROBES))
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, keepalive_s - _PROBES * pause_s))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, pause_s)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
 
 
 async def _lines_of(reader: asyncio.StreamReader, place: str, framer: LineFramer, silence_s: float) -> LineStream:

@@ -22,6 +22,7 @@ from edge.features.simulator.demo_parts import (
     limit_demo,
     opcua_section,
     page_section,
+    quoting_last_lines,
     repeated,
     wait_until,
 )
@@ -30,7 +31,7 @@ from edge.features.simulator.living_station import PRESS, WORK_S, live, living_s
 from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.observed_job import COMPLETED, ObservedJob, apply_station_report, plain_text
 from edge.features.simulator.process import Process, open_process, run_process
-from edge.foundation.errors import Defect, EdgeError, Refused, Unavailable
+from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
@@ -282,17 +283,12 @@ def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
 
 
 async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView, chart: Path | None) -> None:
-    try:
+    with quoting_last_lines(parts.gateway):
         job = await _run_job(parts, mes, view)
         async with open_client(parts.addresses.opcua) as client:
             await _read_back(client, view)
         if chart is not None:
             await _draw(parts.settings, chart, view)
-    except EdgeError as error:
-        message = Text.of(
-            "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=parts.gateway.last_lines()
-        )
-        raise Unavailable(message, error.advice_text) from error
     steps, sent, took = job.active_steps, job.commands, job.milliseconds
     view.verdict(f"DEMO OK  {job.status}, {steps} steps, {sent} commands, {took} ms")
 

@@ -6,8 +6,8 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from edge.access.password_hash import hash_password
 from edge.access.users import User, write_user
-from edge.foundation.errors import Unavailable
+from edge.features.simulator.process import Process, open_process
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
@@ -209,3 +210,26 @@ def page_section(page: DemoPage | None, directory: Path) -> str:
 def repeated(page: DemoPage | None, work: Callable[[], Coroutine[Any, Any, None]]) -> AbstractAsyncContextManager[None]:
     """Run work during the block where there is a page, which shows what happens."""
     return background_task(work(), "scene") if page else nullcontext()
+
+
+@asynccontextmanager
+async def open_demo_gateway(directory: Path, settings: str, on_end: GiveUp) -> AsyncIterator[Process]:
+    """Run a gateway with settings in `edge.toml` of a directory for the length of the block, when it is ready."""
+    file = directory / "edge.toml"
+    file.write_text(settings)
+    command = edge_command("run", "--settings", str(file))
+    async with open_process("gateway", command, directory / "gateway.log", "serving=", on_end) as gateway:
+        await gateway.wait_until_ready()
+        yield gateway
+
+
+@contextmanager
+def quoting_last_lines(gateway: Process) -> Iterator[None]:
+    """Raise Unavailable with what a gateway said last for an expected error in the block."""
+    try:
+        yield
+    except EdgeError as error:
+        message = Text.of(
+            "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=gateway.last_lines()
+        )
+        raise Unavailable(message, error.advice_text) from error

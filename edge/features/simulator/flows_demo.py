@@ -18,19 +18,20 @@ from edge.config import MqttSettings
 from edge.features.simulator.controller import open_controller
 from edge.features.simulator.demo_parts import (
     DemoPage,
-    GiveUp,
     OpcuaAddress,
     edge_command,
     limit_demo,
+    open_demo_gateway,
     page_section,
+    quoting_last_lines,
     repeated,
     scene_settings,
     wait_until,
 )
 from edge.features.simulator.demo_view import DemoView
 from edge.features.simulator.mes import Mes, open_mes
-from edge.features.simulator.process import Process, open_process, run_process
-from edge.foundation.errors import EdgeError, Unavailable
+from edge.features.simulator.process import run_process
+from edge.foundation.errors import Unavailable
 from edge.foundation.text import Text
 from edge.links.local_broker import open_broker
 from edge.links.mqtt import Message, MqttSession, open_session
@@ -162,7 +163,8 @@ async def open_flows_demo(
         broker = await stack.enter_async_context(open_broker())
         opcua = (opcua or OpcuaAddress()).with_free_port()
         view.report("broker", f"mosquitto at {broker.url}")
-        gateway = await _open_gateway(stack, directory, broker.url, opcua, limit.give_up, page)
+        settings = _settings(directory, broker.url, opcua.endpoint) + page_section(page, directory)
+        gateway = await stack.enter_async_context(open_demo_gateway(directory, settings, limit.give_up))
         view.report(
             "gateway", "edge run with [flows] and [telemetry], with a store of its own", f"OPC UA at {opcua.remote}"
         )
@@ -172,37 +174,15 @@ async def open_flows_demo(
         await stack.enter_async_context(open_controller(tool, _EQUIPMENT, delay=0.05))
         bystander = await stack.enter_async_context(open_session(mqtt, "bystander"))
         scene = _FlowScene(view, directory, directory / "edge.toml", bystander, mes)
-        try:
+        with quoting_last_lines(gateway):
             await _listen(scene)
             await _show_press_report(scene)
             await _show_shift_report(scene)
             await _show_components(scene, chart)
-        except EdgeError as error:
-            message = Text.of(
-                "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=gateway.last_lines()
-            )
-            raise Unavailable(message, error.advice_text) from error
         view.verdict(f"DEMO OK  3 flows, {len(scene.received[PRESS_TOPIC])} means published, 1 alarm of a shift report")
         limit.lift()
         async with repeated(page, partial(_repeat_work, scene)):
             yield FlowAddresses(broker.url, scene.settings, opcua.remote)
-
-
-async def _open_gateway(
-    stack: AsyncExitStack,
-    directory: Path,
-    broker: str,
-    opcua: OpcuaAddress,
-    on_end: GiveUp,
-    page: DemoPage | None,
-) -> Process:
-    settings = directory / "edge.toml"
-    settings.write_text(_settings(directory, broker, opcua.endpoint) + page_section(page, directory))
-    command = edge_command("run", "--settings", str(settings))
-    opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
-    gateway = await stack.enter_async_context(opened)
-    await gateway.wait_until_ready()
-    return gateway
 
 
 async def _listen(scene: _FlowScene) -> None:

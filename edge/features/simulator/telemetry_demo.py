@@ -20,19 +20,18 @@ from rich.text import Text as RichText
 from edge.config import MqttSettings
 from edge.features.simulator.demo_parts import (
     DemoPage,
-    GiveUp,
     OpcuaAddress,
-    edge_command,
     limit_demo,
+    open_demo_gateway,
     page_section,
+    quoting_last_lines,
     repeated,
     scene_settings,
     wait_until,
 )
 from edge.features.simulator.demo_view import DemoView, view_on
 from edge.features.simulator.mes import Mes, open_mes
-from edge.features.simulator.process import Process, open_process
-from edge.foundation.errors import EdgeError, Unavailable
+from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.links.local_broker import open_broker
@@ -224,43 +223,22 @@ async def open_telemetry_demo(
         broker = await stack.enter_async_context(open_broker())
         opcua = (opcua or OpcuaAddress()).with_free_port()
         view.report("broker", f"mosquitto at {broker.url}")
-        gateway = await _open_gateway(stack, directory, broker.url, opcua, limit.give_up, page)
+        (directory / "rules.json").write_text(json.dumps([RULE], indent=1))
+        settings = _settings(directory, broker.url, opcua.endpoint) + page_section(page, directory)
+        gateway = await stack.enter_async_context(open_demo_gateway(directory, settings, limit.give_up))
         view.report("gateway", "edge run, with a store of its own", f"OPC UA at {opcua.remote}")
         mqtt = MqttSettings(url=broker.url)
         mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
         sensor = await stack.enter_async_context(open_session(mqtt, "sensor"))
         trend = AlarmTrend(_TAG, _HIGH, _HIGH_HIGH)
-        try:
+        with quoting_last_lines(gateway):
             await _show_alarm(_TelemetryScene(view, console, trend, sensor, mes))
-        except EdgeError as error:
-            message = Text.of(
-                "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=gateway.last_lines()
-            )
-            raise Unavailable(message, error.advice_text) from error
         slowest = max(change.took_ms for change in trend.changes)
         changes = ", ".join(trend.kinds)
         view.verdict(f"DEMO OK  {len(trend.values)} samples, 1 alarm: {changes}; at the MES within {slowest} ms")
         limit.lift()
         async with repeated(page, partial(_repeat_heat, sensor)):
             yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml", opcua.remote)
-
-
-async def _open_gateway(
-    stack: AsyncExitStack,
-    directory: Path,
-    broker: str,
-    opcua: OpcuaAddress,
-    on_end: GiveUp,
-    page: DemoPage | None,
-) -> Process:
-    rules, settings = directory / "rules.json", directory / "edge.toml"
-    rules.write_text(json.dumps([RULE], indent=1))
-    settings.write_text(_settings(directory, broker, opcua.endpoint) + page_section(page, directory))
-    command = edge_command("run", "--settings", str(settings))
-    opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
-    gateway = await stack.enter_async_context(opened)
-    await gateway.wait_until_ready()
-    return gateway
 
 
 async def _show_alarm(parts: _TelemetryScene) -> None:

@@ -113,12 +113,6 @@ async def test_lines_of_a_tcp_reader_end_with_its_connection() -> None:
             pass
 
 
-@pytest.mark.parametrize(("keepalive_s", "timer"), [(0, "00"), (30, "02")])
-async def test_half_open_connection_of_a_reader_is_probed(keepalive_s: int, timer: str) -> None:
-    async with silent_reader() as port, open_tcp_lines("127.0.0.1", port, framed=False, keepalive_s=keepalive_s):
-        assert timers_of(port) == [timer]
-
-
 async def test_reader_that_is_silent_for_too_long_is_lost() -> None:
     async with (
         silent_reader(b"A1\r\n") as port,
@@ -142,12 +136,6 @@ async def silent_reader(first: bytes = b"") -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
         for writer in served:
             writer.close()
-
-
-def timers_of(port: int) -> list[str]:
-    """Return the kind of timer of each connection to a port, as the kernel reports it: `02` is that of keepalive."""
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    return [row[5].partition(":")[0] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == "01"]
 
 
 async def test_lines_of_a_serial_port_end_when_it_is_gone() -> None:

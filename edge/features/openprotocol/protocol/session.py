@@ -28,6 +28,7 @@ from edge.foundation.errors import Refused, Unavailable, unwrap_group
 from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
+from edge.links.tcp import open_tcp
 from edge.model.equipment_connection import ConnectionFault
 
 
@@ -133,27 +134,11 @@ async def _connected(
     host: str, port: int, seconds: float, opened: Callable[[asyncio.StreamWriter], "OpenProtocolSession"]
 ) -> AsyncIterator["OpenProtocolSession"]:
     """Connect to a controller and read its messages for the length of the block."""
-    try:
-        async with asyncio.timeout(seconds):
-            reader, writer = await asyncio.open_connection(host, port)
-    except (OSError, TimeoutError) as error:
-        raise Unavailable(
-            Text.of(
-                "cannot connect to {host}:{port}: {reason}",
-                host=host,
-                port=port,
-                reason=str(error) or Text.of("no answer"),
-            )
-        ) from error
-    session = opened(writer)
-    try:
+    async with open_tcp(host, port, seconds) as (reader, writer):
+        session = opened(writer)
         with unwrap_group():
             async with background_task(session.read(reader), f"open protocol {host}:{port}"):
                 yield session
-    finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
 
 
 class OpenProtocolSession:

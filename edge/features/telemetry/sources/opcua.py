@@ -95,15 +95,7 @@ class OpcuaSourceSettings(SourceSettings, frozen=True, kw_only=True):
 
     def conflicts(self, _settings: Settings) -> Iterator[str | Text]:
         """Yield missing TLS files, TLS files that are unused without encryption, and tags that occur twice."""
-        files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
-        if self.security == "encrypted":
-            yield from (
-                Text.of("{key}: needed, because security is encrypted", key=key)
-                for key, file in files.items()
-                if not file
-            )
-        elif any(files.values()):
-            yield "security: certificates are given, but none does not use them; expected encrypted"
+        yield from self.client.tls_conflicts()
         tags = [tag for tag, _ in node_list(self.nodes)]
         yield from (
             Text.of("nodes: the tag {tag} occurs twice", tag=tag)
