@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from edge import __version__
-from edge.app.parts import ProcessMemory
+from edge.app.parts import GatewayMemory
 from edge.app.systemd import Notify, notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
@@ -68,7 +68,7 @@ class _Life:
         """Set to stop, to reload, or when the store is over."""
         self._notify = notify
         self._former: Settings | None = None
-        self._memory = ProcessMemory()
+        self._memory = GatewayMemory()
         self._reopening: Backoff | None = None
         """Set from the end of a store until its successor serves."""
 

@@ -47,7 +47,7 @@ class Works(Struct, frozen=True):
     describe: Describe
 
 
-class ProcessMemory(Struct):
+class GatewayMemory(Struct):
     """What a process keeps when it opens its gateway again: after a failover the store is over with its primary."""
 
     held_starts: HeldStarts = field(default_factory=HeldStarts)

@@ -26,7 +26,7 @@ from edge.app.features import (
 from edge.app.health import Health
 from edge.app.interface import open_interface
 from edge.app.operations import end_upgrade, operation_calls, run_operations
-from edge.app.parts import GatewayParts, OpenGateway, ProcessMemory, Works, open_session, open_users
+from edge.app.parts import GatewayMemory, GatewayParts, OpenGateway, Works, open_session, open_users
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -110,7 +110,7 @@ async def open_gateway(
     settings: Settings,
     notify: Notify = discard_status,
     settings_file: Path | None = None,
-    memory: ProcessMemory | None = None,
+    memory: GatewayMemory | None = None,
 ) -> AsyncIterator[OpenGateway]:
     """Open every part and start its work, until the store is over at the latest.
 
@@ -119,7 +119,7 @@ async def open_gateway(
     from `settings_file`. `memory` is what this process keeps of the gateway that it had open before. Raises
     SettingsError, or Unavailable without the store.
     """
-    memory = memory or ProcessMemory()
+    memory = memory or GatewayMemory()
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         core = await _open_core(stack, settings, memory)
@@ -175,7 +175,7 @@ async def open_gateway(
         yield OpenGateway(core.health.degraded_by(serving), core.store, core.clock)
 
 
-async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings, memory: ProcessMemory) -> GatewayParts:
+async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings, memory: GatewayMemory) -> GatewayParts:
     store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name, memory.jobs_clock))
     scopes, keep = settings.gateway.scopes, settings.retention
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))

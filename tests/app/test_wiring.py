@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from edge.app.parts import ProcessMemory
+from edge.app.parts import GatewayMemory
 from edge.app.wiring import open_gateway
 from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.foundation.errors import SettingsError
@@ -60,7 +60,7 @@ def is_refused(port: int) -> bool:
 
 
 async def test_gateway_looks_for_the_jobs_that_its_process_accepted(redis: RedisSettings) -> None:
-    memory, call = ProcessMemory(), OrderCall(job_order=order("J1"))
+    memory, call = GatewayMemory(), OrderCall(job_order=order("J1"))
     accepted = JobCall("station-1", Cause.STORE, call, "/mes", "call-1")
     memory.accepted_jobs.note(redis.prefix, accepted, CallAnswer(ReturnStatus.NO_ERROR))
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)
