@@ -1,5 +1,6 @@
 """The pages work with and without JavaScript, and never execute content of data."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -302,6 +303,15 @@ async def test_api_is_described_with_every_operation_and_type(browser: Browser) 
     links = re.findall(r'href="#([^"]+)"', page)
     assert [link for link in links if f'id="{link}"' not in page] == []
     assert not re.search(r'(src|href)="(https?:)?//', page)
+
+
+async def test_large_page_is_compressed_for_a_browser_that_takes_it(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    plain, packed = await eve.get("/api"), await eve.get("/api", accept_encoding="gzip, br")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body) / 4
+    assert "content-encoding" not in (await eve.get("/", accept_encoding="gzip")).headers
 
 
 async def test_first_view_is_less_than_150_kb(browser: Browser) -> None:
