@@ -196,6 +196,8 @@ class Health:
         """The stored recipes at which a job can stand still; None before they were examined."""
         self.has_store = True
         """Whether the store answered the last check."""
+        self.work_waits: str | Text = ""
+        """Why the store accepted no work at the last check; empty when it did."""
         self.listeners: list[Callable[[], None]] = []
         """Called after a check that found other problems than the one before."""
         self.interface_problems: dict[str, Text] = {}
@@ -250,13 +252,13 @@ class Health:
             state = await self._read_server()
         except Unavailable as error:
             trouble = join_texts("; ", (error.text, *troubles))
-            self.problem_text, self.has_store = trouble, False
+            self.problem_text, self.has_store, self.work_waits = trouble, False, error.text
             return trouble
         self._warnings.follow(state)
         self.memory, self.counts = state.memory, state.counts
         self._store.marks, self._store.marks_by_sender = state.counts.marks, state.counts.by_sender
         troubles = [*store_problems(state), *troubles]
-        self.problem_text, self.has_store = join_texts("; ", troubles) if troubles else "", True
+        self.problem_text, self.has_store, self.work_waits = join_texts("; ", troubles) if troubles else "", True, ""
         notes = (note for notes in self.notes for note in notes())
         facts = (*near_limits(state.counts), *summary(self._active_runs.count, state.memory, self._clock()))
         return join_texts("; ", (*troubles, *facts, *self.certificates.notes, *notes))

@@ -289,7 +289,11 @@ async def test_store_without_a_confirmed_primary_counts_as_unavailable(store: St
     store.ha = HighAvailability(sentinels, fence, GenerationCheck(store.keys, primary), replication)
     line = await health.check()
     assert line.startswith("store unavailable, its primary is not confirmed: no majority of the sentinels confirms")
+    assert str(health.work_waits).startswith("store unavailable, its primary is not confirmed: no majority")
     assert not health.has_store
+    store.ha = None
+    await health.check()
+    assert (health.has_store, health.work_waits) == (True, "")
 
 
 async def test_server_that_may_lose_decisions_is_a_problem_logged_once(tmp_path: Path) -> None:

@@ -23,13 +23,14 @@ _STATED_BY_STATION: Final = {"gateway.job_awaits_person", "gateway.outcome_unkno
 
 async def read_attention(services: WebServices) -> Attention:
     """Read what needs a person now. Raises Unavailable when the store is unavailable."""
-    now = services.clock()
+    now, status = services.clock(), services.status(())
     return attention_of(
         decisions=sum(decisions_of(loaded, now) for loaded in services.active_jobs()),
         asks=len(await read_asks(services, ())),
         equipment=services.equipment(),
         alarms=await kept_alarms.load_public(services.store, ()),
-        has_problem=bool(services.status(()).problems),
+        has_problem=bool(status.problems),
+        is_waiting=bool(status.work_waits),
     )
 
 
@@ -56,10 +57,11 @@ def attention_of(
     equipment: Iterable[EquipmentHealth],
     alarms: Iterable[PublicAlarm],
     has_problem: bool,
+    is_waiting: bool = False,
 ) -> Attention:
-    """Return what needs a person.
+    """Return what needs a person; `is_waiting`: the store accepts no work.
 
-    Red are equipment that may be active still, and alarms from severity 700 on; amber is everything else that waits.
+    Red are that, equipment that may be active still, and alarms from severity 700 on; amber is everything else.
     """
     unsafe = sum(bool(health.safing or health.open_safing) for health in equipment)
     open_alarms = [alarm for alarm in alarms if needs_look(alarm)]
@@ -67,7 +69,8 @@ def attention_of(
     station = decisions + asks + unsafe
     station_level = AttentionLevel.BAD if unsafe else AttentionLevel.WARN if station else AttentionLevel.GOOD
     alarms_level = AttentionLevel.BAD if is_urgent else AttentionLevel.WARN if open_alarms else AttentionLevel.GOOD
-    levels = {station_level, alarms_level, AttentionLevel.WARN if has_problem else AttentionLevel.GOOD}
+    problem_level = AttentionLevel.WARN if has_problem else AttentionLevel.GOOD
+    levels = {station_level, alarms_level, AttentionLevel.BAD if is_waiting else problem_level}
     return Attention(
         level=next(level for level in AttentionLevel if level in levels),
         station=station,

@@ -128,6 +128,10 @@ class EventHub:
         """Publish a switch of the maintenance mode."""
         self.publish("station")
 
+    def note_health(self) -> None:
+        """Publish other problems of the gateway, also that its store accepts no work."""
+        self.publish("station")
+
     def note_equipment(self) -> None:
         """Publish a new report of the equipment."""
         self.publish("station")

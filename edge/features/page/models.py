@@ -37,12 +37,16 @@ class Identity(Struct, frozen=True, kw_only=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """The gateway in short: `line` is that of `edge station`, `problems` its beginning when something is wrong."""
+    """The gateway in short: `line` is that of `edge station`, `problems` its beginning when something is wrong.
+
+    `work_waits` says why the store accepts no work now; it is empty while it does.
+    """
 
     gateway: str
     version: str
     line: str
     problems: str
+    work_waits: str
     scopes: tuple[str, ...]
     active_runs: int
     maintenance: PublicMaintenance
@@ -60,8 +64,8 @@ class Attention(Struct, frozen=True, kw_only=True):
     """What needs a person now.
 
     `station` counts decisions about jobs, questions to people and equipment that may be active still, `alarms` those
-    that are neither acknowledged nor silenced. `level` is `bad` for such equipment and for an alarm from severity
-    700 on, `warn` for anything else, `good` when nothing needs a person.
+    that are neither acknowledged nor silenced. `level` is `bad` for such equipment, for an alarm from severity
+    700 on and while the store accepts no work, `warn` for anything else, `good` when nothing needs a person.
     """
 
     level: AttentionLevel

@@ -98,6 +98,7 @@ def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
         version=__version__,
         line=parts.health.text.in_language(language),
         problems=stated_in(parts.health.problem_text, language),
+        work_waits=stated_in(parts.store.unconfirmed or parts.health.work_waits, language),
         scopes=tuple(parts.scopes),
         active_runs=parts.active_runs.count,
         maintenance=maintenance,
@@ -117,6 +118,7 @@ async def _following(parts: GatewayParts, services: WebServices) -> AsyncIterato
     parts.runs.listeners.append(events.note_progress)
     parts.mode.listeners.append(events.note_mode)
     parts.watch.listeners.append(note_equipment)
+    parts.health.listeners.append(events.note_health)
     try:
         async with contextlib.AsyncExitStack() as stack:
             await parts.keep_running(stack, "web events", events.run)
@@ -126,6 +128,7 @@ async def _following(parts: GatewayParts, services: WebServices) -> AsyncIterato
         parts.runs.listeners.remove(events.note_progress)
         parts.mode.listeners.remove(events.note_mode)
         parts.watch.listeners.remove(note_equipment)
+        parts.health.listeners.remove(events.note_health)
 
 
 class _ShownEquipment:

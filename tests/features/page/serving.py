@@ -81,6 +81,7 @@ _STATUS = Status(
     version=__version__,
     line="1 job at work",
     problems="",
+    work_waits="",
     scopes=(SCOPE,),
     active_runs=0,
     maintenance=PublicMaintenance(on=False),

@@ -39,8 +39,16 @@ def _attention(
     alarms: Sequence[PublicAlarm] = (),
     *,
     has_problem: bool = False,
+    is_waiting: bool = False,
 ) -> Attention:
-    return attention_of(decisions=decisions, asks=asks, equipment=equipment, alarms=alarms, has_problem=has_problem)
+    return attention_of(
+        decisions=decisions,
+        asks=asks,
+        equipment=equipment,
+        alarms=alarms,
+        has_problem=has_problem,
+        is_waiting=is_waiting,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,6 +58,7 @@ def _attention(
         (_attention(decisions=2), WARN, (2, WARN), (0, GOOD)),
         (_attention(asks=1, decisions=1), WARN, (2, WARN), (0, GOOD)),
         (_attention(has_problem=True), WARN, (0, GOOD), (0, GOOD)),
+        (_attention(has_problem=True, is_waiting=True), BAD, (0, GOOD), (0, GOOD)),
         (_attention(alarms=[_alarm(URGENT_SEVERITY - 1)]), WARN, (0, GOOD), (1, WARN)),
         (_attention(alarms=[_alarm(URGENT_SEVERITY)]), BAD, (0, GOOD), (1, BAD)),
         (_attention(equipment=[SAFE, UNSAFE]), BAD, (1, BAD), (0, GOOD)),

@@ -93,3 +93,18 @@ async def test_silent_connection_is_noticed_and_ends_when_it_speaks_again(
         await screen.until("!document.documentElement.matches('[data-away]')")
         assert await screen.run(COLOUR) == GREEN
         assert "no connection" not in await screen.run(ROW)
+
+
+async def test_page_states_why_work_waits_while_the_store_is_away(
+    services: WebServices, screen: Chromium, wait_until: WaitUntil
+) -> None:
+    """It was "No connection to the gateway" above an old alarm; the gateway was there, and its store was not."""
+    async with serving(services) as browser:
+        await screen.log_in(browser.origin, "eve", PASSWORD)
+        await wait_until(lambda: services.events.subscribers == 1)
+        services.store.end("the test ends it")
+        services.events.note_health()
+        await screen.until("document.documentElement.matches('[data-away]')")
+        shown = await screen.run("document.getElementById('offline').innerText")
+        assert shown.startswith("Work waits: the primary of the store has changed: the test ends it. Call maintenance.")
+    await screen.until("document.getElementById('offline').innerText.startsWith('No connection to the gateway.')")

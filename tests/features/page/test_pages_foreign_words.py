@@ -208,6 +208,7 @@ def status(languages: Sequence[str]) -> Status:
         version="1.0",
         line=Text.of("1 job at work").in_language(language),
         problems=Text.of("equipment disconnected: {equipment}", equipment="w1").in_language(language),
+        work_waits="",
         scopes=(SCOPE,),
         active_runs=1,
         maintenance=public_maintenance(Maintenance(), localize(DEFAULT_MESSAGE, BUILT_IN, languages)),

@@ -2,9 +2,17 @@
 
 import re
 
+import pytest
+from msgspec.structs import replace
+
 from edge.features.page.services import WebServices
+from edge.model.equipment_health import EquipmentHealth
 from edge.model.job_state import Cause
-from tests.features.page.serving import serving
+from edge.ports.alarm import ActiveState, AlarmChangeKind
+from edge.store import kept_alarms
+from edge.store.kept_alarms import AlarmChange
+from tests.features.page.serving import Browser, serving
+from tests.features.telemetry.test_page import ALARM
 from tests.station.plant import Clock, FakeEquipment, Plant, order, until_true
 from tests.store.breaks import break_confirmation
 
@@ -41,3 +49,56 @@ async def test_command_is_not_called_unsent_while_the_primary_is_not_confirmed(
         assert (waiting["sent"], waiting["sending"]) == (True, "may have been sent")
         assert [action["sending"] for action in detail["actions"]] == ["may have been sent"]
         assert "may have been sent" in (await alice.get("/api/v1/jobs/J2/chart.svg")).text
+
+
+_SAFE = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
+_REASON = "no majority of the sentinels confirms 127.0.0.1:6379"
+
+
+def _standing(services: WebServices) -> WebServices:
+    """Return the services of a gateway whose store accepts no work."""
+    status = replace(services.status(()), problems=f"store unavailable: {_REASON}", work_waits=_REASON)
+    return replace(services, status=lambda _: status, equipment=lambda: (_SAFE,))
+
+
+async def _raise(plant: Plant, name: str, active: ActiveState) -> None:
+    alarm = replace(ALARM, id=name, subject=name, message={"en": f"{name} alarm"}, severity=800, active=active)
+    changes = [AlarmChange(alarm, AlarmChangeKind.RAISED)]
+    await plant.store.commit(kept_alarms.save(plant.store.keys, await kept_alarms.load(plant.store), changes))
+
+
+async def _headline(visitor: Browser, language: str = "en") -> str:
+    page = (await visitor.get("/", accept_language=language)).text
+    return page[page.index('data-part="status"') : page.index('class="columns"')]
+
+
+async def test_standstill_of_the_store_goes_before_old_alarms(services: WebServices, plant: Plant) -> None:
+    """A returned alarm of the failover before was the red headline, and nothing said that work waits now."""
+    async with serving(_standing(services)) as browser:
+        eve = await browser.logged_in("eve")
+        await _raise(plant, "past", ActiveState.INACTIVE)
+        headline = await _headline(eve)
+        assert f"<strong>Work waits:</strong><span>{_REASON}. Call maintenance.</span>" in headline
+        assert '<a class="button" href="/gateway">' in headline
+        assert headline.count('class="status') == 2
+        assert 'class="status bad"' in headline
+        assert "past alarm" not in headline
+        assert "store unavailable" not in headline
+        assert (await eve.get("/api/v1/attention")).json["level"] == "bad"
+        await _raise(plant, "door", ActiveState.ACTIVE)
+        headline = await _headline(eve)
+        assert headline.index("Work waits:") < headline.index("door alarm")
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("de", f"Die Arbeit wartet:</strong><span>{_REASON}. Rufen Sie die Instandhaltung."),
+        ("fr", f"Le travail attend :</strong><span>{_REASON}. Appelez la maintenance."),
+    ],
+)
+async def test_standstill_is_named_in_the_language_of_the_reader(
+    services: WebServices, language: str, text: str
+) -> None:
+    async with serving(_standing(services)) as browser:
+        assert text in await _headline(await browser.logged_in("eve"), language)

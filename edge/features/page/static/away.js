@@ -2,6 +2,8 @@
 
 const root = document.documentElement;
 const banner = document.getElementById("offline");
+const why = banner.querySelector(".why");
+const unconnected = why.textContent;
 const SILENT_MS = 12_000;
 const timeOfDay = new Intl.DateTimeFormat(root.lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
@@ -26,9 +28,10 @@ addEventListener("heard", () => {
   asOf = heard;
   show();
 });
-// The connection has ended, or the gateway cannot read its store.
-addEventListener("lost", () => {
+// The connection has ended, or the gateway cannot read its store: then it has said why work waits.
+addEventListener("lost", ({ detail }) => {
   isLost = true;
+  why.textContent = detail ?? unconnected;
   show();
 });
 // The stream says that the connection works; a page that could not be read is still old.

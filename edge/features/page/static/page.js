@@ -38,7 +38,8 @@ async function refresh() {
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     last = Date.now();
     const answer = await fetch(location.href, { headers: { "X-Live": "1" }, signal: AbortSignal.timeout(LONGEST_MS) });
-    say(answer.status < 500 ? "heard" : "lost");
+    if (answer.status < 500) say("heard");
+    else say("lost", new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-waits]")?.dataset.waits);
     if (leaving) return;
     if (answer.redirected) location.assign(answer.url);
     if (!answer.ok) {
