@@ -168,6 +168,12 @@ def _active_since(view: ConditionView) -> ua.Variant:
     return instant(raised.raised_at if view.is_active else raised.cleared_at)
 
 
+def _latched_since(view: ConditionView) -> ua.Variant:
+    """Return since when the alarm is latched; else since when it is active or cleared, as it is not latched since."""
+    is_raised = view.is_active and view.alarm.active is not ActiveState.LATCHED
+    return instant(view.alarm.raised_at if is_raised else view.alarm.cleared_at)
+
+
 _ALARM: Final[tuple[ConditionMember, ...]] = (
     property_member("InputNode", T.NodeId, lambda v: v.place.input_node or ua.NodeId()),
     property_member(
@@ -183,7 +189,7 @@ _ALARM: Final[tuple[ConditionMember, ...]] = (
         "LatchedState",
         (Text.of("Latched"), Text.of("Unlatched")),
         lambda v: v.alarm.active is ActiveState.LATCHED,
-        lambda v: instant(v.alarm.cleared_at),
+        _latched_since,
     ),
     *_machine_state("ShelvingState", _shelving_text, _SHELVED),
     property_member("ShelvingState/UnshelveTime", T.Double, _unshelve_ms, _I.Duration),

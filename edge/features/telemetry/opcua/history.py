@@ -35,6 +35,7 @@ from edge.opcua.server_core import ServerCore
 from edge.opcua.server_session import ServerSession
 from edge.opcua.time_slices import Turn
 from edge.uaserver.new_nodes import standard_id, standard_object, standard_property
+from edge.uaserver.node_parts import scalar
 from edge.uaserver.own_types import add_nodes
 
 if TYPE_CHECKING:
@@ -260,6 +261,16 @@ _ABSENT: Final[Mapping[str, str]] = {
 """History is read only."""
 
 
+_AGGREGATE_TEXTS: Final[Mapping[str, str]] = {
+    "Average": "The mean of the good values of an interval.",
+    "TimeAverage": "The mean of an interval, each value for as long as it holds.",
+    "Minimum": "The least good value of an interval.",
+    "Maximum": "The largest good value of an interval.",
+    "Count": "The number of good values of an interval.",
+}
+"""The node set of namespace 0 leaves their descriptions out."""
+
+
 def add_capabilities(core: ServerCore, *, has_values: bool) -> None:
     """Add the nodes that state what clients can read of the history; `has_values`: samples of tags are kept."""
     add_nodes(core, _items(has_values=has_values))
@@ -270,6 +281,9 @@ def add_capabilities(core: ServerCore, *, has_values: bool) -> None:
     if has_values:
         for parent in (_OF_SERVER, standard_id(f"{_ROOT}_AggregateFunctions")):
             _organize(core, parent)
+        for node_id, name in AGGREGATES.items():
+            text = ua.LocalizedText(_AGGREGATE_TEXTS[name], "en")
+            core.aspace[node_id].attributes[ua.AttributeIds.Description] = scalar(text, T.LocalizedText)
 
 
 def _items(*, has_values: bool) -> Iterator[ua.AddNodesItem]:

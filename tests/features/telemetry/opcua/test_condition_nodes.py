@@ -56,6 +56,7 @@ async def test_nodes_of_a_condition_have_the_mandatory_members_and_good_values(s
         ]:
             assert name in below, name
         assert below["HighLimit"][2] == 80
+        assert below["LatchedState/TransitionTime"][2], "it was null until the alarm was cleared"
         folder = {name for name, *_ in await client.ask("browse", node="ns=8;s=station-1")}
         assert "Alarms/hot: wrench.temp/AckedState/Id" in folder
 

@@ -30,7 +30,10 @@ async def test_capabilities_are_those_of_the_history_of_tags(history: HistoryCli
     assert (await names_below(other, CAPABILITIES))["HistoryServerCapabilities"] == f"ns=0;{ROOT}"
     assert await other.values(DATA, EVENTS, MOST_VALUES, SERVER_TIME, POINTS) == [True, True, 10_000, False, 20]
     assert (await names_below(other, OF_HISTORY)).keys() == SERVED
-    assert (await names_below(other, OF_SERVER)).keys() == SERVED
+    served = await names_below(other, OF_SERVER)
+    assert served.keys() == SERVED
+    described = await other.read(*({"nodeId": node(item), "attributeId": 5} for item in served.values()))
+    assert all(description["value"]["value"]["text"] for description in described), "aggregates had no description"
     below = await names_below(other, ROOT)
     changing = [name for name in below if name.startswith(("Insert", "Replace", "Update", "Delete"))]
     assert len(changing) == 10
