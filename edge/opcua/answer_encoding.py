@@ -134,6 +134,7 @@ def _type_id(name: str) -> bytes:
 _DATA_CHANGE = _type_id("DataChangeNotification") + _BODY_IN_BYTES
 _EVENTS = _type_id("EventNotificationList") + _BODY_IN_BYTES
 _READ, _CALL = _type_id("ReadResponse"), _type_id("CallResponse")
+_BROWSE, _BROWSE_NEXT = _type_id("BrowseResponse"), _type_id("BrowseNextResponse")
 _PUBLISH, _REPUBLISH = _type_id("PublishResponse"), _type_id("RepublishResponse")
 
 
@@ -178,6 +179,13 @@ class Values(Struct, frozen=True):
     values: Sequence[ua.DataValue]
 
 
+class BrowseResults(Struct, frozen=True):
+    """The answer to a Browse request, or to BrowseNext; each result is encoded."""
+
+    results: Sequence[bytes]
+    is_next: bool
+
+
 class CallResults(Struct, frozen=True):
     """The answer to a Call request, with the diagnostics that its client asks for by bits of `returnDiagnostics`."""
 
@@ -215,6 +223,9 @@ def encode_answer(response: Any, handle: int, limit: int) -> AnswerBody:
             answer.add(_READ, _header(handle), _COUNT.pack(len(response.values)))
             _add_values(answer, response.values)
             answer.add(_EMPTY_ARRAY)
+        case BrowseResults():
+            answer.add(_BROWSE_NEXT if response.is_next else _BROWSE, _header(handle))
+            answer.add(_COUNT.pack(len(response.results)), *response.results, _EMPTY_ARRAY)
         case CallResults():
             table, diagnostics = encode_diagnostics(response.results, response.wanted)
             answer.add(_CALL, _header(handle, table), _COUNT.pack(len(response.results)))

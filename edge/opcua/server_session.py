@@ -14,7 +14,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 
 from edge.opcua.access import Caller, bounded_locales, calling, reading_in
-from edge.opcua.answer_encoding import EncodedMessage
+from edge.opcua.answer_encoding import BrowseResults, EncodedMessage
 from edge.opcua.limits import (
     REQUEST_BYTES,
     ServerLimits,
@@ -28,7 +28,7 @@ from edge.opcua.server_channel import ServerChannel
 from edge.opcua.subscriptions import ClientSubscription, PublishRequests, SessionConnection
 from edge.opcua.time_slices import Account, Pacer, Turn
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
-from edge.opcua.view_service import BrowseParameters, View
+from edge.opcua.view_service import BrowseParameters, View, encode_results
 
 if TYPE_CHECKING:
     from edge.opcua.server_core import ServerCore
@@ -245,15 +245,16 @@ class ServerSession:
         self._check_count("MaxNodesPerRead", params.NodesToRead)
         return await self._core.history.read(params, self, turn)
 
-    async def browse(self, params: BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
+    async def browse(self, params: BrowseParameters, turn: Turn) -> BrowseResults:
         """Follow references."""
         self._check_count("MaxNodesPerBrowse", params.NodesToBrowse)
-        return await self._view.browse(params, turn)
+        return BrowseResults(await encode_results(await self._view.browse(params, turn), turn), is_next=False)
 
-    async def browse_next(self, parameters: ua.BrowseNextParameters, turn: Turn) -> list[ua.BrowseResult]:
+    async def browse_next(self, parameters: ua.BrowseNextParameters, turn: Turn) -> BrowseResults:
         """Follow the references that a Browse left, or release them."""
         self._check_count("MaxNodesPerBrowse", parameters.ContinuationPoints)
-        return await self._view.browse_next(parameters, turn)
+        results = await self._view.browse_next(parameters, turn)
+        return BrowseResults(await encode_results(results, turn), is_next=True)
 
     async def register_nodes(self, params: ua.RegisterNodesParameters, _turn: Turn) -> ua.RegisterNodesResult:
         """Return the same NodeIds: registration would not make access faster."""
