@@ -126,6 +126,7 @@ async def test_json_list_has_instants_in_utc(edge: Edge, plant: Plant) -> None:
         "recipe_revision": None,
         "recipe_hash": None,
         "comment": None,
+        "identifier": None,
     }
 
 
