@@ -1,16 +1,17 @@
 """Draws the timeline of a run as an SVG picture: a row for each step and each of its actions, over time."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
-from typing import Final
+from typing import Final, TypeAlias
 
 from edge.drawing.marks import SYMBOLS, duration
 from edge.drawing.shapes import clean, columns, wrap
 from edge.foundation.text import ENGLISH, Text
 from edge.sfc.net import Net
 from edge.sfc.replay import ActionSpan, StepSpan, Timeline
+from edge.sfc.titles import action_title, step_title
 
 _MARGIN: Final = 16
 _ROW: Final = 24
@@ -46,27 +47,37 @@ rect.pause { fill: #9ca3af; fill-opacity: 0.25 }
 
 def gantt_svg(title: str, net: Net, spans: Timeline, until: int) -> str:
     """Return an SVG document; what is still active is drawn up to `until`, in milliseconds since the Unix epoch."""
-    return "".join(gantt_lines(title, net, spans, until))
+    return "".join(_Gantt(title, spans, until, ENGLISH, _rows(net, spans, None)).lines())
 
 
 def gantt_lines(title: str, net: Net, spans: Timeline, until: int, language: str = ENGLISH) -> Iterator[str]:
-    """Yield the lines of the document in a language, for a caller that has other work to do between them."""
-    return (f"{line}\n" for line in _Gantt(title, net, spans, until, language).document())
+    """Yield the lines of the document in a language, for a caller that has other work to do between them.
+
+    Steps and actions have their titles, for a person at a page.
+    """
+    return _Gantt(title, spans, until, language, _rows(net, spans, language)).lines()
+
+
+_Row: TypeAlias = tuple[str, list[StepSpan | ActionSpan]]
 
 
 class _Gantt:
     """One picture: its rows, its scale, and the width of its labels."""
 
-    def __init__(self, title: str, net: Net, spans: Timeline, until: int, language: str) -> None:
+    def __init__(self, title: str, spans: Timeline, until: int, language: str, rows: Iterable[_Row]) -> None:
         self._language = language
         self._title = clean(title)
         self._spans = spans
-        self._rows = list(_rows(net, spans))
+        self._rows = list(rows)
         ends = [step.end for step in spans.steps] + [action.end for action in spans.actions]
         self._begin = spans.begin
         self._end = max(spans.end, until if None in ends else spans.end, spans.begin + 1)
         longest = max((columns(label) for label, _ in self._rows), default=0)
         self._left = _MARGIN + _INDENT + min(longest, _LONGEST_LABEL) * _LETTER + 12
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the document."""
+        return (f"{line}\n" for line in self.document())
 
     def document(self) -> Iterator[str]:
         """Yield the lines of the picture."""
@@ -136,8 +147,11 @@ class _Gantt:
         return _text("note", round(self._x(end) + 6, 1), y + 12, f"{symbol}{_length(end - last.begin)}")
 
 
-def _rows(net: Net, spans: Timeline) -> Iterator[tuple[str, list[StepSpan | ActionSpan]]]:
-    """Yield a label with its bars for each step that was active, in the order of the recipe, and for its actions."""
+def _rows(net: Net, spans: Timeline, language: str | None) -> Iterator[_Row]:
+    """Yield a label with its bars for each step that was active, in the order of the recipe, and for its actions.
+
+    Labels are the titles in a language; without a language they are the names.
+    """
     bars: dict[tuple[str, ...], list[StepSpan | ActionSpan]] = {}
     for step_span in spans.steps:
         bars.setdefault((step_span.step,), []).append(step_span)
@@ -145,10 +159,10 @@ def _rows(net: Net, spans: Timeline) -> Iterator[tuple[str, list[StepSpan | Acti
         bars.setdefault((action_span.step, action_span.action), []).append(action_span)
     for name, step in net.steps.items():
         if active := bars.get((name,)):
-            yield clean(name), active
+            yield clean(name if language is None else step_title(net, name, (language,))), active
         for action in dict.fromkeys(net_action.name for net_action in step.actions):
             if attempts := bars.get((name, action)):
-                yield clean(action), attempts
+                yield clean(action if language is None else action_title(net, action, name, (language,))), attempts
 
 
 def _tick_offsets(length: int) -> range:

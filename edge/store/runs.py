@@ -187,7 +187,8 @@ def _compressed(recipe: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _decompressed(stored: str) -> str:
+def recipe_text(stored: str) -> str:
+    """Return the JSON text of a recipe as a run stores it. Raises ValueError or zlib.error for another text."""
     return stored if stored.startswith(_PLAIN) else zlib.decompress(base64.b64decode(stored)).decode()
 
 
@@ -239,7 +240,7 @@ def read_run(stored: Mapping[str, str], consumer: str) -> StoredRun:
     others = (text for name, text in boxes.items() if name.startswith(_OUTBOX))
     elsewhere = tuple(outgoing for text in others for outgoing in _read_foreign(prefix, text))
     outdated = version.is_outdated(Document.RUN, stored)
-    return StoredRun(run, int(found["rev"]), _decompressed(found["recipe"]), outbox, outdated, elsewhere)
+    return StoredRun(run, int(found["rev"]), recipe_text(found["recipe"]), outbox, outdated, elsewhere)
 
 
 def _read(prefix: str, text: str | None) -> Outbox:

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from edge.drawing.gantt import gantt_svg
+from edge.drawing.gantt import gantt_lines, gantt_svg
 from edge.sfc.history import read_record
 from edge.sfc.replay import timeline
 from edge.sfc.run import new_run
@@ -37,6 +37,21 @@ def test_rows_follow_the_recipe_and_bars_follow_time() -> None:
     assert spans[2][0] == pytest.approx(spans[0][0] + spans[0][1], abs=0.2)
     assert spans[2][1] == pytest.approx(2 * spans[0][1], abs=0.3)
     assert [element.get("class") for element in picture.iter(f"{SVG}rect")].count("pause") == 1
+
+
+def test_timeline_for_a_person_has_the_titles_in_the_language() -> None:
+    data = chain("Load Done", {**action("fetch_part", "Load"), "title": {"en": "Fetch", "de": "Holen"}})
+    data["steps"][0]["title"] = {"en": "Load it", "de": "Einlegen"}
+    net = net_of(data)
+    run, stored_decisions = played(net, new_run("J1", "s", "R1", {}), [(Start(), 0)])
+    spans = timeline([read_record(net, run, decision) for decision in stored_decisions])
+    document = "".join(gantt_lines("", net, spans, 1000, "de"))
+    assert (">Einlegen</text>" in document, ">Holen</text>" in document, "fetch_part</text>" in document) == (
+        True,
+        True,
+        False,
+    )
+    assert ">Load</text>" in gantt_svg("", net, spans, 1000)
 
 
 @pytest.mark.parametrize("until", [0, 1, 999, 86_400_000 * 30])

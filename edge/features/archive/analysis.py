@@ -30,9 +30,13 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 
 
 class StepQuantiles(Struct, frozen=True, kw_only=True):
-    """How long a step was active, in milliseconds: its median, the middle half, and 5 to 95 % of the jobs."""
+    """How long a step was active, in milliseconds: its median, the middle half, and 5 to 95 % of the jobs.
+
+    `title` is in the language of the caller.
+    """
 
     step: str
+    title: str
     jobs: int
     p5: int
     p25: int
@@ -87,15 +91,18 @@ def _reasons(jobs: Sequence[ArchivedJob]) -> Iterable[ReasonCount]:
 
 def _steps(jobs: Iterable[ArchivedJob]) -> tuple[StepQuantiles, ...]:
     times: dict[str, list[int]] = defaultdict(list)
+    titles: dict[str, str] = {}
     for job in jobs:
+        titles = {**job.step_titles, **titles}
         for step, ms in job.step_ms.items():
             times[step].append(ms)
-    return tuple(_times(step, sorted(values)) for step, values in list(times.items())[:_MOST_STEPS])
+    listed = list(times.items())[:_MOST_STEPS]
+    return tuple(_times(step, titles.get(step, step), sorted(values)) for step, values in listed)
 
 
-def _times(step: str, values: Sequence[int]) -> StepQuantiles:
+def _times(step: str, title: str, values: Sequence[int]) -> StepQuantiles:
     p5, p25, p50, p75, p95 = (_quantile(values, part) for part in (0.05, 0.25, 0.5, 0.75, 0.95))
-    return StepQuantiles(step=step, jobs=len(values), p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
+    return StepQuantiles(step=step, title=title, jobs=len(values), p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
 
 
 def _quantile(values: Sequence[int], part: float) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.features.archive.titles import NO_TITLES, Titles
 from edge.foundation.text import ENGLISH, labels
 from edge.model.localized_text import choose_text
 from edge.model.offered_choices import CHOICE, chosen_value, offered_choices
@@ -23,14 +24,14 @@ class DecidingChoice(Struct, frozen=True, array_like=True):
     title: str | dict[str, str]
     by: str
 
-    def text(self, language: str = ENGLISH) -> str:
+    def text(self, language: str = ENGLISH, titles: Titles = NO_TITLES) -> str:
         """Return the choice as a reason of a job, without the person: the same choices are counted together."""
         title = choose_text(self.title, (language,)) if self.title else labels(language)["action.skipped"]
-        return f"{self.action}: {title}"
+        return f"{titles.action(self.action, language)}: {title}"
 
-    def remark(self, language: str = ENGLISH) -> str:
+    def remark(self, language: str = ENGLISH, titles: Titles = NO_TITLES) -> str:
         """Return the choice with the person."""
-        return f"{self.text(language)} ({self.by})"
+        return f"{self.text(language, titles)} ({self.by})"
 
 
 def deciding_choices(net: Net, run: Run) -> tuple[DecidingChoice, ...]:

@@ -57,7 +57,7 @@ def steps_svg(title: str, steps: Sequence[StepQuantiles], work_master: str, empt
             f'<line class="median" x1="{x(step.p50)}" x2="{x(step.p50)}" y1="{top}" y2="{top + 20}"/>'
             f'<text class="share" x="{x(step.p95) + 8}" y="{middle + 5}">{step.p50 / 1000:.1f} s</text>'
         )
-    return _svg(title, [step.step for step in steps], parts or _text(empty), work_master)
+    return _svg(title, [step.title for step in steps], parts or _text(empty), work_master)
 
 
 def _text(empty: str) -> list[str]:

@@ -10,6 +10,7 @@ from edge.features.archive.choices import DecidingChoice, deciding_choices, skip
 from edge.foundation.text import Text, as_text
 from edge.model.isa95 import JobOrder, JobResponse
 from edge.model.json_value import plain_value
+from edge.model.result_violations import quantity_name
 from edge.ports.result_trace import MOST_LEVELS
 from edge.sfc.run import ActionState, Association, Outcome, Run
 from edge.sfc.verdict import OK
@@ -212,7 +213,11 @@ def _violations(value: Any, levels: int) -> Iterator[Text]:
         for measured, violation in inner.items():
             which = str(violation.get("violation", "") if isinstance(violation, Mapping) else "").lower()
             limit = _LIMITS.get(which, which)
-            yield Text.of("{measured} {limit}", measured=measured, limit=limit) if which else as_text(measured)
+            yield (
+                Text.of("{measured} {limit}", measured=quantity_name(measured), limit=limit)
+                if which
+                else as_text(quantity_name(measured))
+            )
 
 
 def _terms(stored: StoredJob, outcome: str, reasons: Sequence[str], equipment: Mapping[str, str]) -> tuple[Term, ...]:

@@ -1,19 +1,21 @@
 """Finds jobs in the archive by what identifies them, the newest first."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.app.feature_ports import ArchivedRun
 from edge.config import Settings
 from edge.features.archive.database import documents_of, reading
 from edge.features.archive.record import NOT_IDENTIFIERS, SCOPE, WORK_MASTER, Facts, Term, term_of
 from edge.features.archive.settings import ArchiveSettings
+from edge.features.archive.titles import NO_TITLES, Titles, titles_of
 from edge.foundation.errors import Refused
 from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import Instant, milliseconds, parse_instant, rfc3339
@@ -68,9 +70,9 @@ class ArchivedJob(Struct, frozen=True, kw_only=True):
     of a serial number. `answers` are those of people to its prompts.
 
     `outcome` is `completed`, `failed`, `stopped` or `aborted`; `verdict` is that of its recipe, empty without one;
-    `remark` says why it is not OK. `step_ms` is how long each step was active last. `reasons` are in the language of
-    the caller; by `violations`, the same in English, a search finds the job. `decided` are those of them that people
-    decided.
+    `remark` says why it is not OK. `step_ms` is how long each step was active last. `reasons` and `step_titles` are in
+    the language of the caller; by `violations`, the same in English, a search finds the job. `decided` are those of
+    them that people decided.
     """
 
     id: str
@@ -85,6 +87,7 @@ class ArchivedJob(Struct, frozen=True, kw_only=True):
     remark: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     step_ms: Mapping[str, int] = field(default_factory=dict)
+    step_titles: Mapping[str, str] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
     decided: tuple[PersonDecision, ...] = ()
@@ -109,9 +112,9 @@ class ArchivedDetail(Struct, frozen=True):
 
 _COLUMNS: Final = (
     "job.number, job.id, job.job_id, job.scope, job.work_master, job.started_at, job.ended_at, job.outcome, "
-    "job.verdict, job.remark, job.facts"
+    "job.verdict, job.remark, job.facts, job.recipe"
 )
-_Row = tuple[int, str, str, str, str, int | None, int, str, str, str, str]
+_Row = tuple[int, str, str, str, str, int | None, int, str, str, str, str, int | None]
 
 
 def find_jobs(file: Path, search: Search, most: int, language: str = ENGLISH) -> ArchivePage:
@@ -121,7 +124,8 @@ def find_jobs(file: Path, search: Search, most: int, language: str = ENGLISH) ->
     """
     with reading(file) as connection:
         rows = list(_rows(connection, search, most))
-    page = tuple(_line(row, language) for row in rows[:most])
+        titles = _titles(connection, {row[-1] for row in rows})
+    page = tuple(_line(row, titles[row[-1]], language) for row in rows[:most])
     return ArchivePage(jobs=page, next=f"{rows[most - 1][6]}-{rows[most - 1][0]}" if len(rows) > most else "")
 
 
@@ -196,12 +200,19 @@ def instant(text: str, default: int) -> int:
         ) from None
 
 
-def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
-    _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, text = row
+def _titles(connection: sqlite3.Connection, recipes: Iterable[int | None]) -> dict[int | None, Titles]:
+    """Return the titles of recipes by their numbers."""
+    query = "SELECT text FROM recipe WHERE number = ?"
+    texts = {number: connection.execute(query, (number,)).fetchone() for number in recipes}
+    return {number: titles_of(found[0]) if found else NO_TITLES for number, found in texts.items()}
+
+
+def _line(row: _Row, titles: Titles, language: str = ENGLISH) -> ArchivedJob:
+    _, id_, job_id, scope, work_master, started_at, ended_at, outcome, verdict, remark, text, _ = row
     facts = msgspec.json.decode(text, type=Facts)
-    reasons = _reasons(facts, language)
+    reasons = _reasons(facts, titles, language)
     if facts.choices:
-        remark = facts.choices[0].remark(language)
+        remark = facts.choices[0].remark(language, titles)
     elif reasons:
         remark = reasons[0]
     return ArchivedJob(
@@ -217,9 +228,10 @@ def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
         remark=stated_in(facts.error, language) if facts.error else remark,
         parameters=facts.parameters,
         step_ms=facts.steps,
+        step_titles={name: titles.step(name, language) for name in facts.steps},
         reasons=reasons,
         violations=facts.reasons,
-        decided=tuple(PersonDecision(reason=choice.text(language), by=choice.by) for choice in facts.choices),
+        decided=tuple(PersonDecision(reason=choice.text(language, titles), by=choice.by) for choice in facts.choices),
         identifier=job_identifier(facts.assets, facts.parameters),
         answers=tuple(
             ArchivedAnswer(
@@ -232,10 +244,16 @@ def _line(row: _Row, language: str = ENGLISH) -> ArchivedJob:
     )
 
 
-def _reasons(facts: Facts, language: str) -> tuple[str, ...]:
-    chosen = [choice.text(language) for choice in facts.choices]
-    others = [reason.in_language(language) for reason in facts.texts] or facts.reasons[len(chosen) :]
+def _reasons(facts: Facts, titles: Titles, language: str) -> tuple[str, ...]:
+    chosen = [choice.text(language, titles) for choice in facts.choices]
+    named = (replace(text, values=dict(_named(text.values, titles, language))) for text in facts.texts)
+    others = [text.in_language(language) for text in named] or facts.reasons[len(chosen) :]
     return (*chosen, *others)
+
+
+def _named(values: Mapping[str, Any], titles: Titles, language: str) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        yield name, titles.action(value, language) if name == "action" else value
 
 
 def load_archived(file: Path, id_: str, language: str = ENGLISH) -> ArchivedDetail:
@@ -252,11 +270,12 @@ def load_archived(file: Path, id_: str, language: str = ENGLISH) -> ArchivedDeta
         row = connection.execute(query, (id_,)).fetchone()
         row = row or connection.execute(of_order, (term_of("", id_).value, id_)).fetchone()
         documents = documents_of(connection, row[0]) if row else None
+        titles = _titles(connection, [row[-1]])[row[-1]] if row else NO_TITLES
     if documents is None:
         raise Refused(
             "unknown_job", Text.of("the archive has no job {job_id!r}", job_id=id_), "Find it: edge results find"
         )
-    return ArchivedDetail(_line(row, language), of_documents(documents), recorded_of_documents(documents))
+    return ArchivedDetail(_line(row, titles, language), of_documents(documents), recorded_of_documents(documents))
 
 
 def all_jobs(file: Path, search: Search, at_once: int = 500, language: str = ENGLISH) -> Iterator[ArchivedJob]:
@@ -264,7 +283,7 @@ def all_jobs(file: Path, search: Search, at_once: int = 500, language: str = ENG
     page = find_jobs(file, search, at_once, language)
     yield from page.jobs
     while page.next:
-        page = find_jobs(file, msgspec.structs.replace(search, after=page.next), at_once, language)
+        page = find_jobs(file, replace(search, after=page.next), at_once, language)
         yield from page.jobs
 
 

@@ -35,7 +35,9 @@ def test_times_of_the_newest_work_master_are_quantiles(archive_file: ArchiveFile
     archive_file.write([record(0, work_master="door", steps={"Open": 5}), *jobs[1:]], {})
     analysis = analyse(archive_file.file, Search())
     assert analysis.work_master == "axle"
-    assert analysis.steps == (StepQuantiles(step="Fit", jobs=100, p5=595, p25=2575, p50=5050, p75=7525, p95=9505),)
+    assert analysis.steps == (
+        StepQuantiles(step="Fit", title="Fit", jobs=100, p5=595, p25=2575, p50=5050, p75=7525, p95=9505),
+    )
 
 
 def test_reasons_are_counted_in_the_language_of_the_reader(archive_file: ArchiveFile) -> None:

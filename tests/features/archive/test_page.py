@@ -131,6 +131,27 @@ async def test_pages_show_search_one_result_and_two(eve: Browser) -> None:
     assert (await eve.get("/result?id=J9")).status == 404
 
 
+async def test_steps_and_reasons_are_named_by_the_titles_of_the_recipe(
+    plant: Plant, tool: FakeEquipment, services: WebServices, archive_file: ArchiveFile
+) -> None:
+    low = {"violations": {"torque": {"measured": 3, "violation": "Low"}}}
+    tool.replies = lambda command: EquipmentAnswer(command.command_id, low)
+    step = {"name": "one", "initial": True, "title": {"en": "Bolt 1", "de": "Schraube 1"}}
+    await plant.teach("linear", linear(action("a", "one")) | {"steps": [step]})
+    await end_jobs(plant, ["J1"])
+    await (await open_writer(plant, archive_file)).flush()
+    async with serving(services) as browser:
+        eve = await browser.logged_in("eve")
+        texts = [
+            (await eve.get(path, accept_language="de")).text
+            for path in ("/results", "/results-why", "/api/v1/results-pareto.svg", "/result?id=J1")
+        ]
+        assert ["Schraube 1: Drehmoment zu niedrig" in text for text in texts] == [True] * len(texts)
+        assert ">Schraube 1</text>" in (await eve.get("/api/v1/results-steps.svg", accept_language="de")).text
+        found = (await eve.get("/api/v1/results?violation=torque+low", accept_language="de")).json["jobs"]
+        assert [job["step_titles"] for job in found] == [{"one": "Schraube 1"}]
+
+
 async def test_choice_of_a_person_is_the_reason_and_leads_to_its_jobs(
     plant: Plant, tool: FakeEquipment, services: WebServices, archive_file: ArchiveFile
 ) -> None:

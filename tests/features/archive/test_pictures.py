@@ -31,8 +31,8 @@ def test_pareto_shows_each_reason_with_its_share() -> None:
 
 
 def test_box_plot_shows_each_step_with_its_median() -> None:
-    steps = [StepQuantiles(step="Fit", jobs=9, p5=100, p25=200, p50=1500, p75=2000, p95=4000)]
-    assert texts_of(steps_svg("Times", steps, "axle", "none")) == ["Fit", "1.5 s", "axle"]
+    steps = [StepQuantiles(step="Fit", title="Einlegen", jobs=9, p5=100, p25=200, p50=1500, p75=2000, p95=4000)]
+    assert texts_of(steps_svg("Times", steps, "axle", "none")) == ["Einlegen", "1.5 s", "axle"]
 
 
 def test_pictures_of_nothing_are_empty() -> None:

@@ -101,6 +101,6 @@ async def test_reasons_are_kept_as_texts_for_readers_of_other_languages(plant: P
     answering(tool, {"violations": {"torque": {"measured": 91, "violation": "High"}}})
     facts = (await recorded(plant, order("J1"))).facts
     assert [reason.in_language("de") for reason in facts.texts] == [
-        reason.replace("torque high", "torque zu hoch") for reason in facts.reasons
+        reason.replace("torque high", "Drehmoment zu hoch") for reason in facts.reasons
     ]
     assert facts.reasons[0].endswith(": torque high")

@@ -40,8 +40,8 @@ from edge.model.plant import (
 )
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.sfc.run import RunLocks, lock_reason
-from edge.sfc.signal import Phase
-from edge.station.equipment import OutcomeUnknown
+from edge.sfc.signal import PersonAnswer, Phase
+from edge.station.equipment import Command, OutcomeUnknown
 from edge.station.runs import claim_of
 from edge.store import components, dead_letters, equipment_memory, instance_leases, operations, stream_of_samples
 from edge.store import kept_alarms as alarms
@@ -88,9 +88,13 @@ ALARM = Alarm(
     message={},
 )
 ADDRESSES = {
-    # J8 is unknown, J9 was removed.
-    "/job": [f"/job?id=J{number}" for number in range(1, 10)],
-    "/result": ["/result?id=J5", "/result?id=J10", "/result?id=J5&with=J10"],
+    # J8 is unknown, J9 was removed, J11 and J12 have results.
+    "/job": [f"/job?id=J{number}" for number in range(1, 13)],
+    "/result": [
+        *(f"/result?id=J{number}" for number in (5, 10, 11, 12)),
+        "/result?id=J5&with=J10",
+        "/result?id=J11&with=J12",
+    ],
     "/audit": ["/audit", "/audit?verify=1", "/audit?user=none"],
     "/results": ["/results", "/results?text=none"],
     "/recipe": ["/recipe?scope=station-1&id=R1"],
@@ -125,10 +129,40 @@ async def plant(store: Store) -> AsyncIterator[Plant]:
         await until_true(partial(_has_received, tool, 6))
         await station.until_state("J10", JobState.RUNNING)
         await station.ask(Cause.STOP, "J10")
+        await end_with_results(station, tool)
         await lock_twice(station)
         await occupy_gateway(station)
         await administer(station)
         yield station
+
+
+TITLES = {"S1": {"de": "Naht", "fr": "Joint"}, "S2": {"de": "Spalt", "fr": "Jeu"}}
+CHOICES = [
+    {"value": "flush", "title": {"en": "Yes, flush", "de": "Ja", "fr": "Oui"}},
+    {"value": "proud", "title": {"en": "No, it stands out", "de": "Nein", "fr": "Non"}},
+]
+LIMITS = {"violation": "Low", "measured": {"value": 3.1, "unit": "Nm"}, "low": {"value": 8.0, "unit": "Nm"}}
+
+
+async def end_with_results(plant: Plant, tool: FakeEquipment) -> None:
+    """End a job that is OK, and one with a violated limit and a choice of a person that is not."""
+    asks = action("A2", "S2", parameters={"title": TITLES["S2"], "choices": CHOICES})
+    recipe = linear(action("A1", "S1"), asks) | {"verdict": "choice == 'flush'"}
+    recipe["steps"] = [{"name": name, "initial": name == "S1", "title": title} for name, title in TITLES.items()]
+    await plant.teach("R3", recipe)
+    answers = (("J11", {"angle": 41.5}, "flush"), ("J12", {"torque": 3.1, "violations": {"torque": LIMITS}}, "proud"))
+    for job_id, measured, choice in answers:
+        await plant.order(Cause.STORE_AND_START, order(job_id, "R3"))
+        await until_true(partial(_commands_of, tool, job_id, "A1"))
+        await plant.answer(_commands_of(tool, job_id, "A1")[0], measured)
+        await until_true(partial(_commands_of, tool, job_id, "A2"))
+        (asked,) = _commands_of(tool, job_id, "A2")
+        await plant.runs.signal(job_id, PersonAnswer(asked.command_id, {"choice": choice}, "anna"))
+        await plant.until_state(job_id, JobState.ENDED)
+
+
+def _commands_of(tool: FakeEquipment, job_id: str, name: str) -> list[Command]:
+    return [command for command in tool.commands if command.job_id == job_id and f"/{name}/" in command.command_id]
 
 
 def _has_received(tool: FakeEquipment, number: int) -> bool:
