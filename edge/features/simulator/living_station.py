@@ -136,7 +136,7 @@ def _axle(scene_recipe: Mapping[str, Any]) -> dict[str, Any]:
             for n in range(1, _BOLTS + 1)
         ),
         _step("Look", "camera_qa", "Camera looks", "Kamera prüft", "La caméra contrôle"),
-        ({"name": "Done"}, ""),
+        ({"name": "Done", "title": {"en": "Done", "de": "Fertig", "fr": "Terminé"}}, ""),
     ]
     names = [step["name"] for step, _ in steps]
     return {
