@@ -63,8 +63,12 @@ async def decided(store: Store, clock: Clock, recipe: Mapping[str, Any]) -> Plan
 
 @asynccontextmanager
 async def successor(store: Store, clock: Clock, tool: FakeEquipment, camera: FakeEquipment) -> AsyncIterator[Plant]:
-    """Work with the next process of the same name; its timers are served when `catch_up` is called."""
+    """Work with the next process of the same name; its timers are served when `catch_up` is called.
+
+    It waits for answers that are on their way before it serves a time limit: three seconds pass.
+    """
     plant = Plant(store, {TIGHTEN: tool, PHOTO: camera}, clock)
+    clock.now += 3_000
     async with plant.at_work():
         yield plant
 
