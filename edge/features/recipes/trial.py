@@ -74,10 +74,15 @@ PersonAct: TypeAlias = Literal[
 ]
 
 
+WITH_RESULT: Final[frozenset[PersonAct]] = frozenset({"skip", "resolve done"})
+"""What a person does that may bring the result of an action."""
+
+
 class TrialIntervention(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a person does in a job, `after` seconds after `at`: an intervention, a decision about an unknown outcome.
 
-    `abort` ends the job. It names an action, a step, or the step to leave and the `target` to enter.
+    `abort` ends the job. It names an action, a step, or the step to leave and the `target` to enter. `data` is the
+    result of an action that is skipped, or whose unknown outcome is decided as done.
     """
 
     kind: PersonAct
@@ -86,6 +91,7 @@ class TrialIntervention(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     target: Annotated[str, Meta(max_length=255)] = ""
     at: _Seconds = 0
     after: Annotated[float, Meta(ge=0.001, le=1_000_000)] = 1
+    data: Any = None
 
     @property
     def instant(self) -> float:
@@ -104,13 +110,14 @@ class TrialIntervention(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def entry(self) -> dict[str, Any]:
         """Return it as an entry of the timeline of a script."""
         names = {"action": self.action, "step": self.step, "target": self.target}
+        data = {} if self.data is None or self.kind not in WITH_RESULT else {"data": self.data}
         if self.kind == "abort":
             return {"at": self.instant, "operator": "abort"}
         if self.kind.startswith(_RESOLVE):
             resolution = self.kind.removeprefix(_RESOLVE)
-            return {"at": self.instant, "resolve": {"action": self.action, "resolution": resolution}}
+            return {"at": self.instant, "resolve": {"action": self.action, "resolution": resolution, **data}}
         own = {name: value for name, value in names.items() if value}
-        return {"at": self.instant, "intervene": {"kind": self.kind, **own}}
+        return {"at": self.instant, "intervene": {"kind": self.kind, **own, **data}}
 
 
 class TrialDecisions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,7 +146,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     With `truncated` there are only the newest of its many frames.
     `end` is `running` where the job waits, `waiting` says for what. `script` and `steps` make a test of the recipe.
     `interventions` are what a person could do now, `planned` what persons do later than the open questions.
-    `parameters` are what conditions ask of the job order, `members` those of results that equipment knows.
+    `parameters` are what conditions ask of the job order, `members` those of results that equipment knows. `results`
+    are what conditions ask for in the result of each action that a person could skip or decide as done.
     """
 
     frames: tuple[TrialEvent, ...]
@@ -156,6 +164,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     planned: tuple[str, ...] = ()
     parameters: tuple[TrialField, ...] = ()
     members: tuple[str, ...] = ()
+    results: Mapping[str, tuple[TrialField, ...]] = {}
 
 
 def tried(recipe: Recipe, data: object, decisions: TrialDecisions, language: str) -> Trial:
@@ -173,6 +182,7 @@ def tried(recipe: Recipe, data: object, decisions: TrialDecisions, language: str
     now = _trace(simulate, data, {**script, "horizon": until}) if questions else trace
     frames = list(_frames(trace, decisions.replies, acts, until, language))
     is_over = not questions
+    possible = tuple(_possible(now))
     return Trial(
         frames=tuple(frames[-_MOST_FRAMES:]),
         questions=tuple(
@@ -190,10 +200,11 @@ def tried(recipe: Recipe, data: object, decisions: TrialDecisions, language: str
         script=_with_closed(script, closed),
         steps=tuple(item["step"] for item in trace["steps"] if item["active"] and item["t"] <= until),
         truncated=len(frames) > _MOST_FRAMES,
-        interventions=tuple(_possible(now)),
+        interventions=possible,
         planned=tuple(act.text.in_language(language) for act, _ in acts if act.instant > until),
         parameters=parameter_fields(recipe),
         members=tuple(sorted(result_members())),
+        results={act.action: result_fields(recipe, act.action) for act in possible if act.kind in WITH_RESULT},
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from edge.features.recipes.changes import InsertAfter, RemoveAction
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.drafts import RecipeDraft
+from edge.features.recipes.recipe_tests import load_tests
 from edge.features.recipes.release import release_recipe
 from edge.features.recipes.workbench_requests import text_of
 from edge.model.job_state import Cause, JobState
@@ -234,6 +235,10 @@ async def test_bad_event_parameters_and_interventions_are_tried_without_json(
     await screen.until(QUESTION.format("ok"))
     assert "attempt 2" in await screen.run("document.getElementById('questions').innerText.toLowerCase()")
     await screen.tap("#questions .person summary")
+    await screen.tap("#questions .act:has([data-act=skip]) [name=member]")
+    await screen.type("torque")
+    await screen.tap("#questions .act:has([data-act=skip]) [name=value]")
+    await screen.type("83")
     await screen.tap("#questions [data-act=skip]")
     await screen.until("!document.getElementById('over').hidden")
     assert "Done" in await screen.run("document.getElementById('expects').textContent")
@@ -242,6 +247,10 @@ async def test_bad_event_parameters_and_interventions_are_tried_without_json(
     await screen.type("skipped bolt")
     await screen.press("Enter")
     await screen.until("document.querySelector('#tests .yes')")
+    (kept,) = await load_tests(desk.store, "WM")
+    assert {"torque": 83} in [
+        entry["intervene"].get("data") for entry in kept.script["timeline"] if "intervene" in entry
+    ]
     assert screen.faults == []
 
 

@@ -237,6 +237,24 @@ def test_person_retries_a_held_failure_in_a_trial() -> None:
     assert "a person: retry tighten of Tighten" in [frame.text for frame in state.frames]
 
 
+RATED = recipe(
+    "Tighten Good Bad",
+    [transition("Tighten", "Good", "actions.tighten.result.torque > 80"), transition("Tighten", "Bad", priority=1)],
+    [action("tighten", "Tighten", type_id="tighten.v1", interventions=["skip"])],
+)
+
+
+def test_skip_brings_the_result_that_conditions_ask_for() -> None:
+    """Only a script could bring the result of a skipped action."""
+    state, replies = play(RATED, ("failed", {}))
+    assert [(field.name, field.kind) for field in state.results["tighten"]] == [("torque", "number")]
+    skip = act(state, "skip")
+    assert trial(RATED, replies, acts=[skip]).steps == ("Tighten", "Bad")
+    rated = trial(RATED, replies, acts=[replace(skip, data={"torque": 85})])
+    assert rated.steps == ("Tighten", "Good")
+    assert rated.script["timeline"][0]["intervene"]["data"] == {"torque": 85}
+
+
 def test_skip_of_an_open_command_answers_its_question() -> None:
     state = trial(HELD)
     skip = act(state, "skip")

@@ -15,6 +15,8 @@ export class Chart extends EventTarget {
   #levels = new Map();
   #scale = 0;
   #width = 0;
+  // The distance of two fingers at which the scale would be 1.
+  #apart = 0;
 
   // `firstOf` returns the first element in the paths of a branch.
   constructor(paper, names, firstOf) {
@@ -24,6 +26,7 @@ export class Chart extends EventTarget {
     this.#firstOf = firstOf;
     paper.addEventListener("click", (event) => this.#click(event));
     paper.addEventListener("keydown", (event) => this.#key(event));
+    for (const name of ["touchstart", "touchmove", "touchend"]) paper.addEventListener(name, (event) => this.#pinch(event), { passive: false });
   }
 
   get selection() {
@@ -89,8 +92,22 @@ export class Chart extends EventTarget {
   }
 
   zoom(direction) {
-    this.#scale = Math.min(MOST, Math.max(LEAST, this.#scale * (direction > 0 ? STEP : 1 / STEP)));
+    this.#setScale(this.#scale * (direction > 0 ? STEP : 1 / STEP));
+  }
+
+  #setScale(scale) {
+    this.#scale = Math.min(MOST, Math.max(LEAST, scale));
     this.#lay();
+  }
+
+  // Two fingers zoom the chart, not the page around it; one scrolls.
+  #pinch(event) {
+    if (event.touches.length !== 2) return;
+    event.preventDefault();
+    const [one, other] = event.touches;
+    const apart = Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+    if (event.type === "touchstart") this.#apart = apart / this.#scale;
+    else if (event.type === "touchmove") this.#setScale(apart / this.#apart);
   }
 
   get #targets() {

@@ -331,7 +331,7 @@ function setEnabled(command, isEnabled) {
   document.querySelector(`.tools [data-command=${command}]`).setAttribute("aria-disabled", String(!isEnabled));
 }
 
-draft.addEventListener("refused", ({ detail }) => say(`${detail.reason} ${detail.advice}`, "bad"));
+draft.addEventListener("refused", ({ detail }) => say(`${detail.reason.replace(/[^.!?]$/, "$&.")} ${detail.advice}`, "bad"));
 
 draft.addEventListener("gone", () => sayGone());
 panel.addEventListener("lost", ({ detail }) => sayGone(detail));

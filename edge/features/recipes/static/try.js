@@ -17,6 +17,7 @@ let position = 0;
 let drawn = 0;
 const verdicts = JSON.parse(texts.verdicts);
 // What was answered stays while a person looks at another page about the recipe.
+const WITH_RESULT = new Set(["skip", "resolve done"]);
 const KEPT = `try ${texts.address}`;
 
 function report(text) {
@@ -169,11 +170,20 @@ function persons() {
       const subject = act.target ? `${act.step} → ${act.target}` : [act.action, act.step].filter(Boolean).join(" · ");
       const button = item("button", { type: "button", textContent: [acts[act.kind], subject].filter(Boolean).join(": ") });
       button.dataset.act = act.kind;
-      button.addEventListener("click", () => intervene(act, Number(card.querySelector("[name=after]").value)));
-      return button;
+      const box = item("div", { className: "act" }, button);
+      if (WITH_RESULT.has(act.kind)) box.append(...resultFields(trial.results[act.action] ?? []));
+      button.addEventListener("click", () => isWhole(box) && intervene({ ...act, data: dataOf(box) }, Number(card.querySelector("[name=after]").value)));
+      return box;
     }),
   );
   return [card];
+}
+
+// The result that a person brings along: what conditions ask for, and further members.
+function resultFields(fields) {
+  const more = item("div", {});
+  moreRows(more, part("more"));
+  return [item("div", { className: "fields" }, ...rowsOf(fields, texts)), more];
 }
 
 async function intervene(act, after) {
