@@ -102,3 +102,14 @@ async def test_standstill_is_named_in_the_language_of_the_reader(
 ) -> None:
     async with serving(_standing(services)) as browser:
         assert text in await _headline(await browser.logged_in("eve"), language)
+
+
+async def test_page_that_is_opened_while_the_store_is_away_opens_by_itself(services: WebServices, plant: Plant) -> None:
+    """It stayed an error page until somebody touched it, and asked for a Redis server to be started."""
+    async with serving(services) as browser:
+        alice = await browser.logged_in("alice")
+        plant.store.end("another server is the primary")
+        answer = await alice.get("/jobs")
+        assert answer.status == 503
+        assert '<meta http-equiv="refresh" content="3">' in answer.text
+        assert "This page opens by itself as soon as the store answers." in answer.text
