@@ -196,8 +196,8 @@ class Answers:
         mark is not confirmed, and when this process stood still meanwhile: another gateway may have taken over, and a
         person decided about the start.
         """
-        clock = self._store.own_lease.clock
-        began = clock()
+        clock, held_starts = self._store.own_lease.clock, self._runs.held_starts
+        began, had_left = clock(), held_starts.has_left(command_id)
         try:
             if self._direct.is_waiting(command_id):
                 await self._store.settle_start()
@@ -209,8 +209,10 @@ class Answers:
             raise NotSent(error.text, error.advice_text) from error
         if begin is Begin.NEW and (seconds := clock() - began) >= LIFETIME_S:
             raise NotSent(Text.of("this process stood still for {seconds:.0f} s", seconds=seconds))
-        # Another call may have released it meanwhile.
-        return Begin.AGAIN if begin is Begin.NEW and not self._runs.held_starts.release(command_id) else begin
+        if begin is not Begin.NEW or held_starts.release(command_id):
+            return begin
+        # Its mark was lost with the former primary, or another call has released it meanwhile.
+        return Begin.LOST if had_left else Begin.AGAIN
 
     async def _mark_start(self, command_id: str) -> Begin:
         """Return NEW for a start with a mark of this process that has not been sent; it is held."""
@@ -239,7 +241,7 @@ class Answers:
 
     def withhold(self, command_id: str) -> None:
         """Record that a start did not leave although it was permitted."""
-        self._runs.held_starts.hold(command_id)
+        self._runs.held_starts.withhold(command_id)
 
     async def permit_start(self) -> None:
         """Raise NotSent while no start may leave."""

@@ -1,8 +1,9 @@
-"""Begun starts that have certainly not left this process; the record outlives a failover, which opens a new store.
+"""Which begun starts have left this process, and which certainly have not; it outlives a failover, as no store does.
 
 The begun mark of a start is committed before the start is sent. Until then the start is held: when the replicas do not
 confirm the mark, when the primary changes, or when the broker is gone, this process knows that it has sent nothing.
-What another process has marked may have left.
+What another process has marked may have left. A start that this process has sent has left, also where the next primary
+lacks its mark.
 """
 
 from typing import Final
@@ -14,9 +15,9 @@ _MOST_HELD: Final = 10_000
 
 
 class HeldStarts:
-    """The starts that this process has marked, or is about to mark, and has not sent; the newest 10,000.
+    """The starts that this process has marked, or is about to mark, and has not sent, and those that it has sent.
 
-    A start that is forgotten beyond the limit counts as one that may have left.
+    The newest 10,000 of each. A held start that is forgotten beyond the limit counts as one that may have left.
 
     Example: `held.hold(id)` before `Begun(id, held.mark("g1"))` is committed, `held.release(id)` before it is sent.
     """
@@ -25,22 +26,38 @@ class HeldStarts:
         self._most = most
         self._process = new_id()
         self._ids: dict[str, None] = {}
+        self._left: dict[str, None] = {}
 
     def __contains__(self, command_id: str) -> bool:
         """Return whether the start of a command is held."""
         return command_id in self._ids
 
     def hold(self, command_id: str) -> None:
-        """Record that the start of a command has not left; forget the oldest beyond the limit."""
-        self._ids[command_id] = None
-        if len(self._ids) > self._most:
-            del self._ids[next(iter(self._ids))]
+        """Record that the start of a command has not left, unless it has; forget the oldest beyond the limit."""
+        if command_id not in self._left:
+            self._add(self._ids, command_id)
+
+    def withhold(self, command_id: str) -> None:
+        """Record that a start has not left although it was released."""
+        self._left.pop(command_id, None)
+        self._add(self._ids, command_id)
 
     def release(self, command_id: str) -> bool:
         """Record that the start of a command may be sent now; return whether it was held."""
-        was_held = command_id in self._ids
-        self._ids.pop(command_id, None)
-        return was_held
+        if command_id not in self._ids:
+            return False
+        del self._ids[command_id]
+        self._add(self._left, command_id)
+        return True
+
+    def has_left(self, command_id: str) -> bool:
+        """Return whether this process has sent the start of a command; False for one that is forgotten."""
+        return command_id in self._left
+
+    def _add(self, ids: dict[str, None], command_id: str) -> None:
+        ids[command_id] = None
+        if len(ids) > self._most:
+            del ids[next(iter(ids))]
 
     def mark(self, generation_id: str) -> str:
         """Return the mark of the starts of this process in a generation of the store; "" without Sentinel."""

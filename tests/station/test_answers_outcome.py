@@ -146,6 +146,22 @@ async def test_start_that_was_held_back_is_sent_after_a_failover(plant: Plant, t
     assert open_command.begun
 
 
+@pytest.mark.damaged_runs
+async def test_start_whose_mark_was_lost_with_the_primary_is_not_sent_again(plant: Plant, tool: FakeEquipment) -> None:
+    """Two partitions half a minute apart took the store back: 28 bolts were tightened twice under the same ids."""
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    plant.store.keys = replace(plant.store.keys, generation_id="g1")
+    key = plant.store.keys.sfc_execution("J1")
+    before = dict(await plant.store.execute("HGETALL", key))
+    assert await Answers(plant.store, plant.runs, DEDUPE_MS).begin(command) is Begin.NEW
+    await plant.store.execute("DEL", key)
+    await plant.store.execute("HSET", key, *(text for pair in before.items() for text in pair))
+    plant.runs.invalidate("J1")
+    plant.store.keys = replace(plant.store.keys, generation_id="g2")
+    assert await Answers(plant.store, plant.runs, DEDUPE_MS).begin(command) is Begin.LOST
+
+
 async def test_start_that_was_permitted_and_withheld_is_sent_after_a_failover(
     plant: Plant, tool: FakeEquipment
 ) -> None:

@@ -12,6 +12,18 @@ def test_held_starts_are_released_once_and_forgotten_when_they_are_many() -> Non
     assert [held.release(text) for text in "abb"] == [False, True, False]
 
 
+def test_start_that_has_left_is_not_held_again_unless_it_was_withheld() -> None:
+    held = HeldStarts(most=2)
+    for command_id in "abc":
+        held.hold(command_id)
+        assert held.release(command_id)
+    assert [held.has_left(text) for text in "abc"] == [False, True, True]
+    held.hold("c")
+    assert not held.release("c")
+    held.withhold("c")
+    assert (held.has_left("c"), held.release("c"), held.has_left("c")) == (False, True, True)
+
+
 def test_mark_names_generation_and_process() -> None:
     held = HeldStarts()
     assert generation_of(held.mark("g1")) == "g1"

@@ -105,7 +105,7 @@ async def test_standstill_is_named_in_the_language_of_the_reader(
 
 
 async def test_page_that_is_opened_while_the_store_is_away_opens_by_itself(services: WebServices, plant: Plant) -> None:
-    """It stayed an error page until somebody touched it, and asked for a Redis server to be started."""
+    """It stayed an error page until a person touched it, and asked for a Redis server to be started."""
     async with serving(services) as browser:
         alice = await browser.logged_in("alice")
         plant.store.end("another server is the primary")
