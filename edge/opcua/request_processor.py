@@ -134,7 +134,7 @@ class RequestProcessor:
         """
         is_opening = header.MessageType == ua.MessageType.SecureOpen
         account = self._opening if is_opening else self._payer
-        return await self._turns.charge(account, self._process(header, body))
+        return await self._turns.count(account, self._process(header, body))
 
     async def _process(self, header: ua.Header, body: Buffer) -> bool:
         try:
@@ -205,7 +205,8 @@ class RequestProcessor:
         self._core.counts.count_fault(code, is_session=service in {_CREATE, _ACTIVATE})
         if self.session is not None:
             self.session.record.count(service, code)
-        self.fail(key, code)
+        async with self._turns.work(self._payer):
+            self.fail(key, code)
 
     async def _answer(self, request: ServiceRequest) -> None:
         service = request.service
@@ -214,11 +215,11 @@ class RequestProcessor:
         if service in _UNSUPPORTED:
             raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
         if service == _CREATE:
-            await self._create(request)
+            await self._turns.charge(self._payer, self._create(request))
         elif service == _ACTIVATE:
-            await self._activate(request)
+            await self._turns.charge(self._payer, self._activate(request))
         elif service in _DISCOVERY:
-            await self._discover(request)
+            await self._turns.charge(self._payer, self._discover(request))
         else:
             await self._answer_in_session(request, self._session_of(request.header.AuthenticationToken))
 
@@ -234,7 +235,7 @@ class RequestProcessor:
         if service in SERVICES:
             await self._serve(request, session, SERVICES[service])
         elif service == PUBLISH:
-            await self._publish(request, session)
+            await self._turns.charge(session.account, self._publish(request, session))
         elif service == CALL:
             await self._call(request, session)
         elif service == _CANCEL:
@@ -284,7 +285,7 @@ class RequestProcessor:
         """Decode, perform and answer method calls: they wait for the store, and have no turn meanwhile."""
         async with self._turns.work(session.account) as turn:
             calls = await self._decode(turn, read_calls, request.body)
-        results = await session.call(calls)
+        results = await self._turns.charge(session.account, session.call(calls))
         wanted = request.header.ReturnDiagnostics
         async with self._turns.work(session.account):
             try:

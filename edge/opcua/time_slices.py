@@ -28,12 +28,12 @@ SHARE = 0.4
 BURST_S = 2.0
 """Work of all clients at once after a pause: a client that reads all types needs one second."""
 
-OWN_SHARE = 0.05
-OWN_BURST_S = 0.25
+OWN_SHARE = 0.08
+OWN_BURST_S = 0.4
 """What a user may use, over time and at once, where the others have used up the budget."""
 
-SESSION_SHARE = 0.02
-SESSION_BURST_S = 0.1
+SESSION_SHARE = 0.03
+SESSION_BURST_S = 0.15
 """The same for a session, where other sessions of its user have used up what the user may."""
 
 SWITCH_S = 0.0005
@@ -312,17 +312,18 @@ class Turns:
             turn.end()
 
     async def charge(self, account: Account, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run work that waits for other things than `step`, such as the store: it has a turn to begin with only.
-
-        Turns within it are counted once.
-        """
+        """Run work that waits for other things than `step`, such as the store: it has a turn to begin with only."""
         try:
             async with self.work(account):
                 pass
         except BaseException:
             work.close()
             raise
-        charged = _Charged(self._place, account, work, self._clock)
+        return await self.count(account, work)
+
+    async def count(self, account: Account, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run work that takes turns itself, and charge all of its time; that of its turns is counted once."""
+        charged = _Charged(self._place, account, work, self._clock, _AROUND.get(None))
         tokens = ACCOUNT.set(account), _AROUND.set(charged)
         try:
             return await charged
@@ -340,12 +341,18 @@ class _Charged:
     """A coroutine whose own time between its waits is charged; it continues in a pass that has time left."""
 
     def __init__(
-        self, place: _LoopPlace, account: Account, work: Coroutine[Any, Any, _T], clock: Callable[[], float]
+        self,
+        place: _LoopPlace,
+        account: Account,
+        work: Coroutine[Any, Any, _T],
+        clock: Callable[[], float],
+        around: "_Charged | None" = None,
     ) -> None:
         self._place = place
         self._account = account
         self._work = work
         self._clock = clock
+        self._around = around
         self.counted_s = 0.0
         """What turns within the work have counted since it continued."""
 
@@ -361,6 +368,8 @@ class _Charged:
                 used_s = max(0.0, self._clock() - started - self.counted_s)
                 self._account.use(used_s)
                 self._place.use(used_s)
+                if self._around is not None:
+                    self._around.counted_s += used_s + self.counted_s
             try:
                 yield waits_for
                 while self._place.is_used_up:
