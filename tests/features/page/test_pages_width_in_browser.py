@@ -1,4 +1,4 @@
-"""No page scrolls sideways, and no word of a control is broken: at three widths and in each language."""
+"""No page scrolls sideways, breaks a word or has letters below 12 px: at three widths and in each language."""
 
 from collections.abc import AsyncIterator
 
@@ -49,6 +49,33 @@ TALL = f"""[...document.querySelectorAll("a")]
   }})
   .filter((lines) => lines > 2)"""
 
+BRANCHES = [f"Branch{number}" for number in range(6)]
+WIDE = {
+    "steps": [{"name": "Begin", "initial": True}, *({"name": name} for name in BRANCHES), {"name": "End"}],
+    "branches": [{"name": "All", "type": "simultaneous", "branches": [[name] for name in BRANCHES]}],
+    "transitions": [
+        {"source": "Begin", "target": "All", "condition": "always"},
+        {"source": "All", "target": "End", "condition": "always"},
+    ],
+    "actions": [action(f"act{number}", name) for number, name in enumerate(BRANCHES)],
+}
+"""A recipe whose chart is wider than each screen."""
+LEAST_LETTERS_PX = 12
+SMALL_LETTERS = f"""[...document.querySelectorAll("body *")]
+  .filter((each) => each.checkVisibility() && !each.closest("svg")
+    && [...each.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()))
+  .filter((each) => parseFloat(getComputedStyle(each).fontSize) < {LEAST_LETTERS_PX})
+  .map((each) => each.outerHTML.slice(0, 80))"""
+SMALL_IN_PICTURES = f"""Promise.all([...document.querySelectorAll("img")]
+  .filter((each) => each.checkVisibility() && !each.closest(".map") && /svg/.test(each.currentSrc))
+  .map(async (image) => {{
+    await image.decode();
+    const text = await (await fetch(image.currentSrc)).text();
+    const sizes = [...text.matchAll(/font(?:-size)?[:=][^;}}]*?(\\d+(?:\\.\\d+)?)px/g)];
+    const least = Math.min(...sizes.map((found) => Number(found[1])));
+    return [least * image.offsetWidth / image.naturalWidth, image.currentSrc];
+  }})).then((found) => found.filter(([size]) => size < {LEAST_LETTERS_PX}))"""
+
 
 @pytest.fixture
 def services(plant: Plant, users: Users) -> WebServices:
@@ -67,6 +94,7 @@ async def _fill(plant: Plant, tool: FakeEquipment) -> None:
     titled = action("tighten", "one") | {
         "title": {"en": "Tighten the rear axle", "de": "Hinterachsträger verschrauben"}
     }
+    await plant.teach("wide", WIDE)
     await plant.teach("helped", linear(titled) | {"interventions": ["retry", "skip"]})
     for vehicle in (OTHER_VIN, VIN):
         await plant.order(Cause.STORE_AND_START, order(vehicle, "helped"))
@@ -91,9 +119,10 @@ async def test_no_page_scrolls_sideways_or_breaks_a_word(
     await screen.call("Emulation.setTouchEmulationEnabled", enabled=is_touched, maxTouchPoints=5 if is_touched else 1)
     await screen.log_in(browser.origin, "max", PASSWORD)
     faults = {}
-    for path in (*PAGES, f"/job?id={VIN}", f"/job?id={OTHER_VIN}"):
+    for path in (*PAGES, "/recipe?scope=station-1&id=wide", f"/job?id={VIN}", f"/job?id={OTHER_VIN}"):
         await screen.go(browser.origin + path)
-        found = [await screen.run(question) for question in (TOO_WIDE, BROKEN, TALL)]
-        if found != [False, [], []]:
+        questions = (TOO_WIDE, BROKEN, TALL, SMALL_LETTERS, SMALL_IN_PICTURES)
+        found = [await screen.run(question) for question in questions]
+        if found != [False, [], [], [], []]:
             faults[path] = found
     assert faults == {}
