@@ -18,6 +18,7 @@ EXECUTED = {
     "docs/how-to/draw-a-recipe.md": "tests/outside/test_page_commands.py",
     "docs/how-to/first-alarm.md": "tests/outside/test_first_alarm.py",
     "docs/how-to/add-a-feature.md": "tests/app/test_features_added.py",
+    "docs/how-to/first-flow.md": "tests/outside/test_shell_examples.py",
     "docs/how-to/first-job.md": "tests/system/test_first_job.py",
     "docs/how-to/first-recipe.md": "tests/outside/test_first_recipe.py",
     "docs/how-to/fleet.md": "tests/outside/test_page_commands.py",
@@ -46,7 +47,6 @@ EXECUTED = {
 
 NOT_EXECUTED = {
     "docs/how-to/add-equipment.md": "its kind is that of tests/features/lamps/test_equipment.py",
-    "docs/how-to/first-flow.md": "tests/features/flows/cli has flows of its own; the page has a sensor",
     "docs/how-to/hardware.md": "writes files of the machine; tests/features/admin/test_board_files.py uses a folder",
     "docs/how-to/intervene.md": "the job needs a failed action: tests/outside/test_interventions.py",
     "docs/how-to/results.md": "needs jobs of the past: tests/features/archive/test_commands.py",
@@ -56,7 +56,7 @@ NOT_EXECUTED = {
     "docs/how-to/openprotocol-equipment.md": "needs a controller: tests/outside/test_openprotocol_gateways.py",
     "docs/how-to/plcopen.md": "needs a file of a PLC: tests/features/recipes/cli/test_plcopen.py",
     "docs/how-to/raspberry-pi.md": "needs the board; its steps are those of first-job.md",
-    "docs/how-to/samples-from-mqtt.md": "needs sensors: tests/outside/test_sources.py",
+    "docs/how-to/samples-from-mqtt.md": "check and doctor need the installed file; tests/outside/test_shell_examples.py calls the rest",
     "docs/how-to/samples-from-opcua.md": "needs a server: tests/outside/test_encrypted_source.py",
     "docs/how-to/samples-from-redis.md": "needs a second Redis: tests/outside/test_mirrors.py",
     "docs/how-to/samples-of-jobs.md": "needs hours of samples: tests/outside/test_telemetry.py",
