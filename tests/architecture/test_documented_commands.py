@@ -56,7 +56,7 @@ NOT_EXECUTED = {
     "docs/how-to/openprotocol-equipment.md": "needs a controller: tests/outside/test_openprotocol_gateways.py",
     "docs/how-to/plcopen.md": "needs a file of a PLC: tests/features/recipes/cli/test_plcopen.py",
     "docs/how-to/raspberry-pi.md": "needs the board; its steps are those of first-job.md",
-    "docs/how-to/samples-from-mqtt.md": "check and doctor need the installed file; tests/outside/test_shell_examples.py calls the rest",
+    "docs/how-to/samples-from-mqtt.md": "tests/outside/test_shell_examples.py calls all but check and doctor",
     "docs/how-to/samples-from-opcua.md": "needs a server: tests/outside/test_encrypted_source.py",
     "docs/how-to/samples-from-redis.md": "needs a second Redis: tests/outside/test_mirrors.py",
     "docs/how-to/samples-of-jobs.md": "needs hours of samples: tests/outside/test_telemetry.py",

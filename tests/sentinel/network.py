@@ -60,7 +60,7 @@ class Network:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
                 # A task that is cancelled before its first step closes nothing.
-                task.add_done_callback(lambda _: writer.close())
+                task.add_done_callback(lambda _: writer.transport.abort())
 
             server = await asyncio.start_server(forward, "127.0.0.1", 0)
             self._servers.append(server)
@@ -135,6 +135,9 @@ class Network:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A transport that is closed calls back in the next turn of the loop, and closes its socket in that.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)

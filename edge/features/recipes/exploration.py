@@ -39,6 +39,7 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
+from edge.sfc.verdict import NOT_OK, verdict_of
 from edge.sfc.view import RunView, stands
 
 MOST_CALLS: Final = 4000
@@ -432,6 +433,10 @@ class _Explorer:
         found.enabled.add(after.active)
         return _Advance(after, left, failed, failure, dict(values), advanced.requests)
 
+    def _is_judged_bad(self, run: Run) -> bool:
+        """Return whether the verdict of the recipe tells that the result of an ended run is not good."""
+        return self._net.verdict is not None and verdict_of(self._net, run, NOW) == NOT_OK
+
     def _number(self, state: ExploredState) -> tuple[int, bool]:
         """Return the number of a state, and whether it is new."""
         run, found = state.run, self.found
@@ -441,7 +446,7 @@ class _Explorer:
             return number, False
         number = self._numbers[key] = len(found.states)
         found.states.append(state)
-        if run.outcome is Outcome.COMPLETED and state.failed is not None:
+        if run.outcome is Outcome.COMPLETED and state.failed is not None and not self._is_judged_bad(run):
             found.swallowed.setdefault(state.failed, number)
         if not run.ended:
             self._waiting.append(number)

@@ -133,6 +133,17 @@ def test_swallowed_failure_is_found_and_its_script_shows_it() -> None:
     assert played(data, item).final == "completed"
 
 
+@pytest.mark.parametrize(
+    ("verdict", "is_swallowed"), [("actions.a.done", False), ('actions.a.done or x == "good"', True), ("true", True)]
+)
+def test_failure_after_which_the_verdict_is_not_ok_is_not_swallowed(verdict: str, *, is_swallowed: bool) -> None:
+    """A prompt without an answer led to a result that is not good, as it had to, and was a warning."""
+    data = recipe(way("A", "B", "actions.a.done or actions.a.failed"), actions=(action("a", "A"),))
+    assert found(data | {"verdict": verdict}, information=False) == (
+        {("failure-swallowed", "a")} if is_swallowed else set()
+    )
+
+
 @pytest.mark.parametrize("then", [action("b", "B"), wait("b", "B")])
 def test_failure_that_something_follows_is_not_swallowed(then: Json) -> None:
     data = recipe(way("A", "B", "actions.a.done or actions.a.failed"), actions=(action("a", "A"), then))
