@@ -434,7 +434,7 @@ class _Explorer:
         return _Advance(after, left, failed, failure, dict(values), advanced.requests)
 
     def _is_judged_bad(self, run: Run) -> bool:
-        """Return whether the verdict of the recipe tells that the result of an ended run is not good."""
+        """Return whether by the verdict of the recipe the result of an ended run is not good."""
         return self._net.verdict is not None and verdict_of(self._net, run, NOW) == NOT_OK
 
     def _number(self, state: ExploredState) -> tuple[int, bool]:
