@@ -138,10 +138,11 @@ class Dispatch:
         return loaded is not None and await instance_leases.has_several(self._runs.store, loaded.job.scope)
 
     async def _begun_by(self, start: Outgoing, job_id: str) -> str | None:
-        """Return the process that has begun a command, empty where none has; None when the command is gone."""
-        loaded = await self._runs.load(job_id)
+        """Return the mark of a start that may have left, empty where it has not; None when the command is gone."""
+        loaded, command_id = await self._runs.load(job_id), start.command_id
         attempts = loaded.stored.run.associations.values() if loaded else ()
-        return next((attempt.begun for attempt in attempts if attempt.command_id == start.command_id), None)
+        mark = next((attempt.begun for attempt in attempts if attempt.command_id == command_id), None)
+        return "" if mark is not None and not self._runs.held_starts.may_have_left(mark, command_id) else mark
 
     async def withdraw(self, stop: Outgoing, job_id: str) -> bool:
         """Drop the start of a command that is to be stopped; return False when it may have left the gateway.
@@ -360,11 +361,19 @@ class Sender:
         self._uncertain.discard(outgoing)
 
     async def _note_ended(self, job_id: str, start: Outgoing, queue: SendQueue) -> None:
-        """Remember a start that has ended before this process sent it, for its stop."""
+        """Remember a start that has ended before this process sent it, for its stop.
+
+        Another gateway may have the stop, as it was the one that ended the start: it cannot know that it was not sent.
+        """
         may_have_left = self._may_have_left(start) or await self._dispatch.has_begun(start, job_id)
         never_left = not may_have_left or await self._dispatch.never_left(start, job_id)
         ended = queue.never_sent if never_left else queue.doubtful
         ended[start.command_id] = queue.reasons.get(start, "")
+        if never_left and not self._has_stop(job_id, start.command_id):
+            await self._record(job_id, Withdrawn(start.command_id, queue.never_sent.pop(start.command_id)), Commit())
+
+    def _has_stop(self, job_id: str, command_id: str) -> bool:
+        return any(item.phase is Phase.STOP and item.command_id == command_id for item in self._outbox.unsent(job_id))
 
     def _may_have_left(self, outgoing: Outgoing) -> bool:
         return outgoing.again or outgoing in self._resumed or outgoing in self._uncertain

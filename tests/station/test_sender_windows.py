@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from edge.config import RedisSettings
 from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.action import TIME_PASSED
 from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import Association, Sending
-from edge.sfc.signal import Begun, Phase
-from edge.station.equipment import Repetition
+from edge.sfc.signal import Begun, Phase, Tick
+from edge.station.equipment import Command, Repetition
 from edge.station.sender import Performed
 from edge.store import equipment_memory, responses, runs
 from edge.store.client import Store
@@ -25,12 +26,14 @@ from tests.station.plant import (
     FakeEquipment,
     Plant,
     action,
+    instance,
     linear,
     next_work,
     order,
     results_of,
     until,
 )
+from tests.station.test_answers_outcome import UnconfirmedStore
 
 LIMITED = linear(action("a", "one", qualifier="L", duration_seconds=2), action("b", "two", PHOTO))
 TIMED_OUT = linear(action("a", "one", timeout_seconds=2), action("b", "two", PHOTO))
@@ -123,6 +126,44 @@ async def test_start_of_an_ended_process_is_not_sent_after_its_time(
 
 async def _has_stopped(tool: FakeEquipment, stops: list[str]) -> bool:
     return tool.received(Phase.STOP) == stops
+
+
+class BeginningTool(Tool):
+    """Equipment that asks for the begun mark before a start, as a tool with `once` does."""
+
+    async def send(self, command: Command) -> None:
+        assert self.station
+        await self.station.begin(command.command_id)
+        await super().send(command)
+
+
+async def test_start_that_waited_for_a_replica_and_was_ended_elsewhere_is_unsent(
+    redis: RedisSettings, store: Store, clock: Clock
+) -> None:
+    """The former primary was back: its result said "timed out" only, and the tool saw nothing but stops."""
+    tool, other_tool = BeginningTool(Repetition.ONCE), Tool(Repetition.ONCE)
+    plant = Plant(UnconfirmedStore(store, ()), {TIGHTEN: tool, PHOTO: FakeEquipment("camera")}, clock)
+    await plant.teach("linear", TIMED_OUT)
+    async with plant.at_work(), instance(redis, {TIGHTEN: other_tool}, clock, consumer="other") as other:
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+
+        async def has_begun() -> bool:
+            stored_run = await runs.load(store, "J1")
+            return stored_run is not None and (await first(store)).begun != ""
+
+        await until(has_begun)
+        clock.now = NOW + 9_000
+        await other.runs.signal("J1", Tick())
+        async with other.at_work():
+
+            async def is_recorded() -> bool:
+                return (await first(store)).sending is Sending.NEVER
+
+            await until(is_recorded)
+    association = await first(store)
+    assert association.error
+    assert str(association.error) == "timed out after 2 s; never sent: 0 of 1 replicas have confirmed within 1000 ms"
+    assert tool.received() == []
 
 
 async def test_response_names_the_command_and_the_reason(store: Store, clock: Clock) -> None:
