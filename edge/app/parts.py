@@ -24,9 +24,9 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
 from edge.station.equipment_watch import EquipmentWatch
-from edge.station.held_starts import HeldStarts
 from edge.station.instance import Gate, Instance, TaskFactory
 from edge.station.jobs import AcceptedJobs, JobService
+from edge.station.own_starts import OwnStarts
 from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
 from edge.station.sender import Dispatch
@@ -50,7 +50,7 @@ class Works(Struct, frozen=True):
 class GatewayMemory(Struct):
     """What a process keeps when it opens its gateway again: after a failover the store is over with its primary."""
 
-    held_starts: HeldStarts = field(default_factory=HeldStarts)
+    own_starts: OwnStarts = field(default_factory=OwnStarts)
     accepted_jobs: AcceptedJobs = field(default_factory=AcceptedJobs)
     audit_records: CarriedRecords = field(default_factory=dict)
     jobs_clock: JobsClock | None = None

@@ -198,7 +198,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings, memor
         keep_letters_ms=keep.dead_letters * 1000,
         most_decisions=keep.decisions,
         second_person=second_person(settings.users),
-        held_starts=memory.held_starts,
+        own_starts=memory.own_starts,
     )
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)

@@ -555,7 +555,7 @@ class MqttEquipment:
         """Return the seconds until a start expires, rounded down, at least 1; None for stops and resets."""
         if phase is not Phase.START or command.expires_at is None:
             return None
-        return max(1, (command.expires_at - now_ms()) // 1000)
+        return max(1, (command.expires_at - self._station.now()) // 1000)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
         """Record and log a refused message, and send the reason to its sender.

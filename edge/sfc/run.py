@@ -389,7 +389,7 @@ def is_outstanding(run: Run, command: str) -> bool:
     return outstanding(run, command) is not None
 
 
-def has_limit_over(run: Run, sent_before: int, over_at: int) -> bool:
+def has_overdue_limit(run: Run, sent_before: int, over_at: int) -> bool:
     """Return whether an action that was sent before an instant is overdue at another one; not while the run is paused.
 
     Both are in milliseconds since the epoch.

@@ -39,8 +39,8 @@ from edge.station.equipment import (
 )
 from edge.station.equipment_events import EquipmentEvents, EventReply
 from edge.station.equipment_watch import EquipmentStats
-from edge.station.held_starts import generation_of
 from edge.station.job_call import RefusalRecorder
+from edge.station.own_starts import generation_of
 from edge.station.runs import NoRun, Runs
 from edge.station.sender import command_of, permit_start
 from edge.store import dead_letters, dedupe, equipment_memory
@@ -122,7 +122,7 @@ async def open_commands_of_jobs(runs: Runs, scopes: Collection[str], type_ids: C
         for item in loaded.unanswered():
             association = outstanding(loaded.stored.run, item.command_id)
             if association and item.type_id in type_ids and not is_too_late(loaded.stored.run, association, now):
-                command = command_of(loaded, item.phase, association, item.step, runs.held_starts, offered_again=True)
+                command = command_of(loaded, item.phase, association, item.step, runs.own_starts, offered_again=True)
                 is_queued = (item.phase, item.command_id) in queued
                 found.append((association.armed_at or 0, replace(command, queued=is_queued)))
     return [command for _, command in sorted(found, key=lambda row: row[0])]
@@ -187,7 +187,7 @@ class Answers:
         self._faults = LogThrottle(logger)
         self._samples = RateLimit(_MOST_UNSOLICITED, _WITHIN_S)
         self._late_samples = RateLimit(_MOST_LATE, _WITHIN_S)
-        self._own_mark = runs.held_starts.mark(store.keys.generation_id)
+        self._own_mark = runs.own_starts.mark(store.keys.generation_id)
 
     async def begin(self, command_id: str) -> Begin:
         """Commit the begun mark of a command before its start is sent.
@@ -196,8 +196,8 @@ class Answers:
         mark is not confirmed, and when this process stood still meanwhile: another gateway may have taken over, and a
         person decided about the start.
         """
-        clock, held_starts = self._store.own_lease.clock, self._runs.held_starts
-        began, had_left = clock(), held_starts.has_left(command_id)
+        clock, generation_id = self._store.own_lease.clock, self._store.keys.generation_id
+        began = clock()
         try:
             if self._direct.is_waiting(command_id):
                 await self._store.settle_start()
@@ -209,10 +209,17 @@ class Answers:
             raise NotSent(error.text, error.advice_text) from error
         if begin is Begin.NEW and (seconds := clock() - began) >= LIFETIME_S:
             raise NotSent(Text.of("this process stood still for {seconds:.0f} s", seconds=seconds))
-        if begin is not Begin.NEW or held_starts.release(command_id):
+        if begin is Begin.NEW and self._runs.own_starts.release(command_id, generation_id):
             return begin
-        # Its mark was lost with the former primary, or another call has released it meanwhile.
-        return Begin.LOST if had_left else Begin.AGAIN
+        if begin in {Begin.NEW, Begin.AGAIN} and self._runs.own_starts.has_left_before(command_id, generation_id):
+            # Its mark was lost with the former primary.
+            return Begin.LOST
+        # Another call may have released it meanwhile.
+        return Begin.AGAIN if begin is Begin.NEW else begin
+
+    def now(self) -> int:
+        """Return the present instant of the jobs' clock, in milliseconds since the epoch."""
+        return self._runs.clock()
 
     async def _mark_start(self, command_id: str) -> Begin:
         """Return NEW for a start with a mark of this process that has not been sent; it is held."""
@@ -223,7 +230,7 @@ class Answers:
         association = find_command(loaded.stored.run, command_id) if loaded else None
         if association is not None and not association.begun:
             # First: the reply to the commit may be lost.
-            self._runs.held_starts.hold(command_id)
+            self._runs.own_starts.hold(command_id)
         match await self._runs.signal(key.job_id, Begun(command_id, self._own_mark)):
             case Decision():
                 return Begin.NEW
@@ -233,7 +240,7 @@ class Answers:
                 if association is None:
                     return Begin.GONE
                 is_open = association.state is ActionState.DISPATCHED
-                if is_open and not self._runs.held_starts.may_have_left(association.begun, command_id):
+                if is_open and not self._runs.own_starts.may_have_left(association.begun, command_id):
                     return Begin.NEW
                 return begun_again(association.begun, self._own_mark)
             case _:
@@ -241,7 +248,7 @@ class Answers:
 
     def withhold(self, command_id: str) -> None:
         """Record that a start did not leave although it was permitted."""
-        self._runs.held_starts.withhold(command_id)
+        self._runs.own_starts.withhold(command_id)
 
     async def permit_start(self) -> None:
         """Raise NotSent while no start may leave."""

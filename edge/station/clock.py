@@ -17,6 +17,7 @@ from edge.store.background import poll_store
 from edge.store.client import Store
 from edge.store.server_time import (
     difference_problem,
+    end_clock_difference,
     jobs_clock_problem,
     read_server_clock,
     set_clock_difference,
@@ -94,9 +95,9 @@ class StoreTime:
         store = self._store
         if not store.clock_ms or difference_problem(self.server_ahead_ms):
             return
-        if not await runs.active_jobs(store) and not await locks.load_all(store, LockKind):
-            await set_clock_difference(store, 0)
+        if not await locks.load_all(store, LockKind) and await end_clock_difference(store):
             await self.refresh()
+            logger.info("clock difference ended")
 
 
 async def store_clock(store: Store) -> "SteadyClock":
@@ -157,13 +158,14 @@ async def follow_reference_clock(
         nonlocal reported, difference
         await refresh()
         step = clock.step_ms()
-        if abs(step) < _SMALL_MS or not await runs.active_jobs(store):
+        # A difference that another gateway has set is that of all of them.
+        if abs(step) < _SMALL_MS or difference != store.clock_ms or not await runs.active_jobs(store):
             clock.follow()
             difference = store.clock_ms
             if reported:
                 logger.info("clock step followed", step_s=step / 1000)
             reported = 0
-        elif store.ha is not None and difference == store.clock_ms:
+        elif store.ha is not None:
             await set_clock_difference(store, difference - step)
             difference -= step
             logger.warning("clock of the store's host stepped, jobs keep theirs", step_s=step / 1000)

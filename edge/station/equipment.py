@@ -158,6 +158,9 @@ class StationPort(Protocol):
         Raises NotSent when the mark is not confirmed.
         """
 
+    def now(self) -> int:
+        """Return the present instant of the clock of deadlines, in milliseconds since the epoch."""
+
     def withhold(self, command_id: str) -> None:
         """Record that a start did not leave although `begin` returned NEW: it returns NEW again."""
 

@@ -155,14 +155,14 @@ class AcceptedJobs:
         self._lost: Mapping[str, float] = {}
         self._lost_at = 0
 
-    def note(self, prefix: str, call: JobCall, answer: CallAnswer) -> None:
-        """Record the effect of a call that was answered."""
+    def note(self, prefix: str, call: JobCall, answer: CallAnswer, host_ms: int) -> None:
+        """Record the effect of a call that was answered, at an instant of the clock of the store's host."""
         if answer.status is not ReturnStatus.NO_ERROR:
             return
         match call.arguments:
             case OrderCall(job_order=order) if call.method in _ORDERS:
                 now = self._clock()
-                self._accepted[prefix, order.job_order_id] = _Acceptance(now, min(call.sent_at or now, now))
+                self._accepted[prefix, order.job_order_id] = _Acceptance(now, min(call.sent_at or host_ms, host_ms))
                 if len(self._accepted) > _MOST:
                     self._accepted.popitem(last=False)
             case arguments if call.method in {Cause.CANCEL, Cause.CLEAR} and not isinstance(arguments, OrderCall):
@@ -289,7 +289,7 @@ class JobService:
         Refused(`repeated_id`) when another message, or a call with other content, had its source and id.
         """
         answer = await self._execute(call)
-        self._accepted_jobs.note(self._store.keys.prefix, call, answer)
+        self._accepted_jobs.note(self._store.keys.prefix, call, answer, self._wall())
         return answer
 
     async def _execute(self, call: JobCall) -> CallAnswer:

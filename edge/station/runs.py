@@ -32,7 +32,7 @@ from edge.station.decision import (
     decide,
 )
 from edge.station.equipment import EquipmentEvent, Task
-from edge.station.held_starts import HeldStarts
+from edge.station.own_starts import OwnStarts
 from edge.store import jobs, locks, runs
 from edge.store.background import Isolated
 from edge.store.client import Store
@@ -256,9 +256,9 @@ class Runs:
         max_cached: int = _MAX_CACHED,
         most_decisions: int = MOST_DECISIONS,
         second_person: Mapping[str, int] = NO_SECOND,
-        held_starts: HeldStarts | None = None,
+        own_starts: OwnStarts | None = None,
     ) -> None:
-        self.held_starts = held_starts or HeldStarts()
+        self.own_starts = own_starts or OwnStarts()
         """Those of this process: they outlive the store, which is over with its primary."""
         self.outbox = OutboxCache(min(max_cached, _MAX_OUTBOXES))
         """The commands to send: a commit puts them there, the sender takes them."""

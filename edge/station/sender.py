@@ -27,7 +27,7 @@ from edge.sfc.view import next_deadline
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision, LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
-from edge.station.held_starts import HeldStarts
+from edge.station.own_starts import OwnStarts
 from edge.station.runs import Runs
 from edge.store import equipment_memory, instance_leases
 from edge.store import runs as run_store
@@ -84,7 +84,7 @@ class Dispatch:
         phase = outgoing.phase
         if phase is Phase.START and self._is_too_late(loaded, association, is_again=outgoing.again):
             return Performed.TOO_LATE
-        held = self._runs.held_starts
+        held = self._runs.own_starts
         command = command_of(loaded, phase, association, outgoing.step, held, offered_again=outgoing.again)
         equipment = self.routes.get(command.type_id)
         if equipment is None:
@@ -142,7 +142,7 @@ class Dispatch:
         loaded, command_id = await self._runs.load(job_id), start.command_id
         attempts = loaded.stored.run.associations.values() if loaded else ()
         mark = next((attempt.begun for attempt in attempts if attempt.command_id == command_id), None)
-        return "" if mark is not None and not self._runs.held_starts.may_have_left(mark, command_id) else mark
+        return "" if mark is not None and not self._runs.own_starts.may_have_left(mark, command_id) else mark
 
     async def withdraw(self, stop: Outgoing, job_id: str) -> bool:
         """Drop the start of a command that is to be stopped; return False when it may have left the gateway.
@@ -209,13 +209,13 @@ def command_of(
     phase: Phase,
     association: Association,
     step: str,
-    held_starts: HeldStarts,
+    own_starts: OwnStarts,
     *,
     offered_again: bool = False,
 ) -> Command:
     """Return a command that a committed decision asks for; only its flags differ between repetitions."""
     request = request_of(loaded.net, loaded.stored.run, phase, association, step)
-    begun = held_starts.may_have_left(association.begun, association.command_id)
+    begun = own_starts.may_have_left(association.begun, association.command_id)
     return Command(
         command_id=association.command_id,
         phase=phase,

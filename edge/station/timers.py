@@ -8,7 +8,7 @@ import structlog
 from edge.foundation.backoff import MOST_TRIES
 from edge.foundation.errors import Unavailable
 from edge.model.job_state import JobState
-from edge.sfc.run import has_limit_over
+from edge.sfc.run import has_overdue_limit
 from edge.sfc.signal import Tick
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
@@ -62,7 +62,7 @@ class Timers:
         self._back_at = runs.clock()
         """When the store was unavailable last, or this process began."""
         runs.listeners.append(self._watch)
-        store.on_outage.append(self._note_outage)
+        store.outage_listeners.append(self._note_outage)
 
     async def run(self) -> None:
         """Serve deadlines until cancelled."""
@@ -141,8 +141,8 @@ class Timers:
             # If one of them was changed meanwhile, serve each separately.
             await self._store.commit(join(parts))
 
-    async def _put_limit_off(self, job_id: str) -> bool:
-        """Put the time limit of an action off that ended in an outage of the store; return whether it was.
+    async def _postpone_limit(self, job_id: str) -> bool:
+        """Postpone the timers of a job of which the time limit of an action ended in an outage; return whether it did.
 
         The equipment may have answered in time, and its answer waits to be stored.
         """
@@ -151,14 +151,14 @@ class Timers:
             return False
         loaded = await self._runs.load(job_id)
         over_at = self._back_at + _TRIED_AGAIN_MS
-        if loaded is None or not has_limit_over(loaded.stored.run, self._back_at, over_at):
+        if loaded is None or not has_overdue_limit(loaded.stored.run, self._back_at, over_at):
             return False
         keys = self._store.keys
         await self._store.commit(join((runs.unchanged(keys, loaded.stored), runs.set_timer(keys, job_id, later))))
         return True
 
     async def _serve_job(self, job_id: str) -> None:
-        if await self._put_limit_off(job_id):
+        if await self._postpone_limit(job_id):
             return
         if isinstance(await self._runs.signal(job_id, Tick()), Decision):
             return

@@ -99,7 +99,7 @@ class Store:
         """Whether the server has to write down each change: `[redis] durability`."""
         self.problems: tuple[Text, ...] = ()
         """What the server was found to lack when it was adopted."""
-        self.on_outage: list[Callable[[], None]] = []
+        self.outage_listeners: list[Callable[[], None]] = []
         """Called at each commit that the store did not take: leases are renewed each second."""
         self.over = asyncio.Event()
         """Set when the primary has changed: this store is of no use any more."""
@@ -185,7 +185,7 @@ class Store:
         try:
             return await self._commit(commit)
         except Unavailable:
-            for notice in self.on_outage:
+            for notice in self.outage_listeners:
                 notice()
             raise
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from edge.foundation.text import Text
 from edge.store.client import Store
-from edge.store.commit import operation
+from edge.store.commit import Absent, Commit, Committed, join, operation
 
 MOST_DIFFERENCE_MS: Final = 1000
 """A larger difference between the clocks of two machines is a problem."""
@@ -67,16 +67,21 @@ async def set_clock_difference(store: Store, ahead_ms: int) -> None:
     await store.commit(operation("HSET", store.keys.generation(), "clock", ahead_ms))
 
 
+async def end_clock_difference(store: Store) -> bool:
+    """Set the jobs' clock to that of the store's host, unless a job runs; return whether it was. Raises Unavailable."""
+    no_job_runs = Commit((Absent(store.keys.sfc_active_jobs()),))
+    ended = join((no_job_runs, operation("HSET", store.keys.generation(), "clock", 0)))
+    return isinstance(await store.commit(ended), Committed)
+
+
 def jobs_clock_problem(ahead_ms: int) -> Text | None:
     """Return the problem of jobs whose clock differs from that of the store's host; None for a small difference."""
     if abs(ahead_ms) <= MOST_DIFFERENCE_MS:
         return None
     seconds = abs(ahead_ms) / 1000
     if ahead_ms > 0:
-        return Text.of(
-            "until no job runs, their clock is {seconds:.1f} s ahead of that of the store's host", seconds=seconds
-        )
-    return Text.of("until no job runs, their clock is {seconds:.1f} s behind that of the store's host", seconds=seconds)
+        return Text.of("the clock of the jobs is {seconds:.1f} s ahead of that of the store's host", seconds=seconds)
+    return Text.of("the clock of the jobs is {seconds:.1f} s behind that of the store's host", seconds=seconds)
 
 
 def difference_problem(ahead_ms: int) -> Text | None:

@@ -14,6 +14,7 @@ from edge.app.parts import GatewayMemory
 from edge.app.wiring import open_gateway
 from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.foundation.errors import SettingsError
+from edge.foundation.instant import now_ms
 from edge.links.rpc import open_client
 from edge.model.isa95 import OrderCall, ReturnStatus
 from edge.model.job_state import Cause
@@ -62,7 +63,7 @@ def is_refused(port: int) -> bool:
 async def test_gateway_looks_for_the_jobs_that_its_process_accepted(redis: RedisSettings) -> None:
     memory, call = GatewayMemory(), OrderCall(job_order=order("J1"))
     accepted = JobCall("station-1", Cause.STORE, call, "/mes", "call-1")
-    memory.accepted_jobs.note(redis.prefix, accepted, CallAnswer(ReturnStatus.NO_ERROR))
+    memory.accepted_jobs.note(redis.prefix, accepted, CallAnswer(ReturnStatus.NO_ERROR), now_ms())
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)
     with capture_logs() as logs:
         async with open_gateway(settings, memory=memory):

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.model.equipment_traffic import TrafficKind
 from edge.station.equipment import (
@@ -42,6 +43,7 @@ class RecordingStation:
         self.unsolicited = set[str | None]()
         self.traffic: list[tuple[TrafficKind, Any]] = []
         self.repeated_starts = 0
+        self.clock_ahead_ms = 0
         self.unconfirmed = ""
         """Why no start may leave."""
         self.refused_starts = 0
@@ -58,6 +60,10 @@ class RecordingStation:
             return Begin.AGAIN
         self.begun.append(command_id)
         return Begin.NEW
+
+    def now(self) -> int:
+        """Return the instant of the jobs' clock: that of this machine, and what a test sets it ahead."""
+        return now_ms() + self.clock_ahead_ms
 
     def withhold(self, command_id: str) -> None:
         if command_id in self.begun:

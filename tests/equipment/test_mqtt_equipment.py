@@ -301,6 +301,14 @@ async def test_a_start_is_not_delivered_after_the_time_limit_of_its_action(bench
     assert bench.received[0].expiry in range(1, 60)
 
 
+async def test_start_expires_by_the_clock_of_the_jobs(bench: Bench, wait_until: WaitUntil) -> None:
+    """After a step of the clock that jobs keep, a start expired at once, or long after its time limit."""
+    bench.station.clock_ahead_ms = -3_600_000
+    await bench.equipment.send(replace(COMMAND, expires_at=bench.station.now() + 59_999))
+    await wait_until(lambda: bench.received)
+    assert bench.received[0].expiry in range(30, 60)
+
+
 async def test_repeated_command_is_marked_as_offered_again(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.send(COMMAND)
     await bench.equipment.send(replace(COMMAND, offered_again=True))

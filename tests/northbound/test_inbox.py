@@ -19,7 +19,7 @@ from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import METHODS, JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.northbound.inbox import UnsentAnswers
+from edge.northbound.inbox import UnsentAnswers, parse_call
 from edge.northbound.topics import Topics
 from edge.store import jobs, resources
 from edge.store.client import Store
@@ -436,3 +436,13 @@ def test_topics_that_callers_choose_take_bounded_room(clock: _Clock) -> None:
     assert len(found) == 3
     assert "999 " in found[-1]
     assert max(map(len, found)) < 300
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 120_000, -120_000])
+def test_expiry_of_a_message_is_counted_by_the_clock_of_the_stores_host(ahead_ms: int) -> None:
+    """Message Expiry Interval runs from the arrival, which this machine dates."""
+    interval = {"specversion": "1.0", "id": "1", "source": "/mes", "type": "t", "expiryinterval": "60"}
+    message = Message("app/jobs/s/commands", b"{}", user_properties=interval, expiry=10, received_at=1_000_000)
+    call = parse_call("s", message, ahead_ms)
+    assert call.expires_at == 1_010_000 + ahead_ms
+    assert call.sent_at == 950_000 + ahead_ms

@@ -22,7 +22,7 @@ from edge.station.answers import (
 )
 from edge.station.decision import Decision, MethodRequest, NotAllowed
 from edge.station.equipment import Begin, EquipmentAnswer, EquipmentEvent, Kept, OutcomeUnknown, Task
-from edge.station.held_starts import HeldStarts
+from edge.station.own_starts import OwnStarts
 from edge.station.runs import NoRun, Runs
 from edge.store import jobs, responses, runs
 from edge.store.commit import Commit, Stale
@@ -450,13 +450,13 @@ def test_result_is_found_within_the_result_that_holds_it(data: Any, result_id: s
     ids=["without Sentinel", "same", "after a failover", "first with Sentinel", "no longer with Sentinel"],
 )
 def test_mark_of_another_generation_is_lost(found: str, own: str, expected: Begin) -> None:
-    held = HeldStarts()
+    held = OwnStarts()
     assert begun_again(held.mark(found), held.mark(own)) is expected
 
 
 def test_mark_of_an_earlier_release_counts_as_one_without_sentinel() -> None:
     former = "0b1c7a3e-6a0f-4b53-9a0e-0d6f1f1d3c5e"
-    held = HeldStarts()
+    held = OwnStarts()
     assert begun_again(former, held.mark("")) is Begin.AGAIN
     assert begun_again(former, held.mark("g1")) is Begin.LOST
 

@@ -159,6 +159,9 @@ async def test_start_whose_mark_was_lost_with_the_primary_is_not_sent_again(plan
     await plant.store.execute("HSET", key, *(text for pair in before.items() for text in pair))
     plant.runs.invalidate("J1")
     plant.store.keys = replace(plant.store.keys, generation_id="g2")
+    # Also once its new mark is committed, and no replica had confirmed that.
+    with pytest.raises(NotSent):
+        await Answers(UnconfirmedStore(plant.store, ()), plant.runs, DEDUPE_MS).begin(command)
     assert await Answers(plant.store, plant.runs, DEDUPE_MS).begin(command) is Begin.LOST
 
 
@@ -181,7 +184,7 @@ async def test_start_of_another_process_may_have_left(plant: Plant, tool: FakeEq
     await started(plant, "J1")
     command = tool.commands[0].command_id
     await plant.runs.signal("J1", Begun(command, "/another process"))
-    plant.runs.held_starts.hold(command)
+    plant.runs.own_starts.hold(command)
     assert await plant.answers.begin(command) is Begin.AGAIN
 
 

@@ -440,7 +440,7 @@ async def test_loss_of_many_jobs_is_few_lines_and_a_problem(plant: Plant) -> Non
     now, names = 0, [f"J{number:03}" for number in range(250)]
     accepted = AcceptedJobs(lambda: now)
     for job_id in names:
-        accepted.note(plant.store.keys.prefix, stored(job_id), CallAnswer(ReturnStatus.NO_ERROR))
+        accepted.note(plant.store.keys.prefix, stored(job_id), CallAnswer(ReturnStatus.NO_ERROR), now)
     assert list(accepted.problems()) == []
     with capture_logs() as logs:
         await accepted.report_lost(plant.store)
@@ -464,16 +464,24 @@ async def test_job_that_another_process_has_cleared_is_not_named(plant: Plant) -
     accepted, sent_at = AcceptedJobs(plant.runs.clock), plant.runs.clock()
     for job_id in ("cleared", "again"):
         answer = await plant.order(Cause.STORE, order(job_id))
-        accepted.note(plant.store.keys.prefix, replace(stored(job_id), sent_at=sent_at), answer)
+        accepted.note(plant.store.keys.prefix, replace(stored(job_id), sent_at=sent_at), answer, sent_at)
         assert (await plant.ask(Cause.CANCEL, job_id)).status is ReturnStatus.NO_ERROR
     again = replace(stored("again"), sent_at=sent_at)
-    accepted.note(plant.store.keys.prefix, again, CallAnswer(ReturnStatus.NO_ERROR))
+    accepted.note(plant.store.keys.prefix, again, CallAnswer(ReturnStatus.NO_ERROR), sent_at)
+    assert await lost(accepted, plant.store) == []
+
+
+async def test_job_that_another_gateway_removed_is_not_named_where_our_clock_is_ahead(plant: Plant) -> None:
+    """Acceptance was by our own clock, removal by that of the store's host."""
+    accepted = AcceptedJobs(lambda: 122_000)
+    accepted.note(plant.store.keys.prefix, stored("cleared"), CallAnswer(ReturnStatus.NO_ERROR), 2_000)
+    await plant.store.commit(dedupe.bury(plant.store.keys, "cleared", "station-1", 3_000, 60_000))
     assert await lost(accepted, plant.store) == []
 
 
 async def test_job_that_was_accepted_after_its_removal_is_named(plant: Plant) -> None:
     accepted = AcceptedJobs(lambda: 2_000)
-    accepted.note(plant.store.keys.prefix, stored("lost"), CallAnswer(ReturnStatus.NO_ERROR))
+    accepted.note(plant.store.keys.prefix, stored("lost"), CallAnswer(ReturnStatus.NO_ERROR), 2_000)
     await plant.store.commit(dedupe.bury(plant.store.keys, "lost", "station-1", 1_000, 60_000))
     assert await lost(accepted, plant.store) == ["lost"]
 
@@ -486,7 +494,7 @@ async def test_job_that_was_accepted_long_ago_is_not_named(plant: Plant) -> None
     """Retention or a person may have removed it since."""
     now = 0
     accepted = AcceptedJobs(lambda: now)
-    for job_id, now in (("old", 0), ("new", 500_000)):  # noqa: B007 - the clock reads it
-        accepted.note(plant.store.keys.prefix, stored(job_id), CallAnswer(ReturnStatus.NO_ERROR))
+    for job_id, now in (("old", 0), ("new", 500_000)):
+        accepted.note(plant.store.keys.prefix, stored(job_id), CallAnswer(ReturnStatus.NO_ERROR), now)
     now = 700_000
     assert await lost(accepted, plant.store) == ["new"]

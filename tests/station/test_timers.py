@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 from pathlib import Path
-from typing import cast
 
-import msgspec
 import pytest
 
 from edge.config import RedisSettings
@@ -18,7 +16,6 @@ from edge.station.equipment import Command
 from edge.station.timers import Timers
 from edge.store import jobs, runs
 from edge.store.commit import Commit, operation
-from edge.store.fence import Fence
 from edge.store.open_store import open_store
 from tests.station.plant import (
     KEEP_ENDED_MS,
@@ -40,18 +37,8 @@ from tests.station.plant import (
     until,
     until_true,
 )
+from tests.store.breaks import break_confirmation
 from tests.store.servers import relay_to
-from tests.store.test_server_time import behind_sentinel
-
-
-class UnconfirmedFence:
-    """A fence whose sentinels are gone."""
-
-    reason = "no majority of the sentinels confirms the primary"
-
-    def require(self) -> None:
-        """Refuse."""
-        raise Unavailable(self.reason)
 
 
 async def test_command_without_an_answer_in_time_fails_its_job_once(
@@ -146,12 +133,10 @@ async def test_answer_that_waited_for_the_store_comes_before_its_time_limit(
         if is_stopped:
             back = await stack.enter_async_context(instance(redis, {TIGHTEN: tool}, clock))
         else:
-            store = await behind_sentinel(running.store, 0)
-            assert store.ha
-            store.ha = msgspec.structs.replace(store.ha, fence=cast("Fence", UnconfirmedFence()))
+            break_confirmation(running.store)
             with pytest.raises(Unavailable):
-                await store.commit(Commit())
-            store.ha = None
+                await running.store.commit(Commit())
+            running.store.ha = None
         await stack.enter_async_context(background_task(back.timers.run(), "timers"))
         await until(lambda: _timer_is(back, "J1", clock.now + 3000))
         await back.answer(tool.commands[0])

@@ -18,10 +18,10 @@ from edge.store.sentinels import Primary, Sentinels
 from edge.store.server_time import (
     ClockReading,
     difference_problem,
+    end_clock_difference,
     jobs_clock_problem,
     read_server_clock,
     server_time,
-    set_clock_difference,
 )
 
 
@@ -89,7 +89,10 @@ async def test_time_of_the_store_does_not_jump_with_a_failover(store: Store, clo
 
 async def test_difference_of_the_clocks_ends_for_all_gateways(store: Store) -> None:
     await behind_sentinel(store, 60_000)
-    await set_clock_difference(store, 0)
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    assert not await end_clock_difference(store)
+    await store.execute("DEL", store.keys.sfc_active_jobs())
+    assert await end_clock_difference(store)
     await read_server_clock(store)
     assert store.clock_ms == 0
     assert abs(await server_time(store) - now_ms()) < 1000
@@ -100,7 +103,7 @@ async def test_difference_of_a_later_failover_stays(redis: RedisSettings, store:
     await behind_sentinel(store, 60_000)
     await store.execute("HSET", store.keys.generation(), "id", "second", "clock", 7_000)
     with pytest.raises(Unavailable, match="another generation"):
-        await set_clock_difference(store, 0)
+        await end_clock_difference(store)
     assert store.over.is_set()
     async with open_store(redis, None) as another:
         assert await another.execute("HGET", store.keys.generation(), "clock") == "7000"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.mqtt import open_equipment
 from edge.features.simulator.controller import SimulatedController, open_controller, result_of
+from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
@@ -57,6 +58,10 @@ class Answers(list[EquipmentAnswer]):
 
     async def begin(self, command_id: str) -> Begin:
         pytest.fail(f"a command with a recognised id was begun: {command_id}")
+
+    def now(self) -> int:
+        """Return the instant of this machine."""
+        return now_ms()
 
     def withhold(self, command_id: str) -> None:
         """Ignore a start without a mark."""

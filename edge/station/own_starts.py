@@ -14,7 +14,7 @@ _SEPARATOR: Final = "/"
 _MOST_HELD: Final = 10_000
 
 
-class HeldStarts:
+class OwnStarts:
     """The starts that this process has marked, or is about to mark, and has not sent, and those that it has sent.
 
     The newest 10,000 of each. A held start that is forgotten beyond the limit counts as one that may have left.
@@ -25,8 +25,8 @@ class HeldStarts:
     def __init__(self, most: int = _MOST_HELD) -> None:
         self._most = most
         self._process = new_id()
-        self._ids: dict[str, None] = {}
-        self._left: dict[str, None] = {}
+        self._ids: dict[str, str] = {}
+        self._left: dict[str, str] = {}
 
     def __contains__(self, command_id: str) -> bool:
         """Return whether the start of a command is held."""
@@ -35,27 +35,27 @@ class HeldStarts:
     def hold(self, command_id: str) -> None:
         """Record that the start of a command has not left, unless it has; forget the oldest beyond the limit."""
         if command_id not in self._left:
-            self._add(self._ids, command_id)
+            self._add(self._ids, command_id, "")
 
     def withhold(self, command_id: str) -> None:
         """Record that a start has not left although it was released."""
         self._left.pop(command_id, None)
-        self._add(self._ids, command_id)
+        self._add(self._ids, command_id, "")
 
-    def release(self, command_id: str) -> bool:
-        """Record that the start of a command may be sent now; return whether it was held."""
+    def release(self, command_id: str, generation_id: str) -> bool:
+        """Record that a start may be sent now, in a generation of the store; return whether it was held."""
         if command_id not in self._ids:
             return False
         del self._ids[command_id]
-        self._add(self._left, command_id)
+        self._add(self._left, command_id, generation_id)
         return True
 
-    def has_left(self, command_id: str) -> bool:
-        """Return whether this process has sent the start of a command; False for one that is forgotten."""
-        return command_id in self._left
+    def has_left_before(self, command_id: str, generation_id: str) -> bool:
+        """Return whether this process has sent a start in another generation; False for one that is forgotten."""
+        return self._left.get(command_id, generation_id) != generation_id
 
-    def _add(self, ids: dict[str, None], command_id: str) -> None:
-        ids[command_id] = None
+    def _add(self, ids: dict[str, str], command_id: str, generation_id: str) -> None:
+        ids[command_id] = generation_id
         if len(ids) > self._most:
             del ids[next(iter(ids))]
 
