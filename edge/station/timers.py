@@ -142,7 +142,7 @@ class Timers:
             await self._store.commit(join(parts))
 
     async def _postpone_limit(self, job_id: str) -> bool:
-        """Postpone the timers of a job of which the time limit of an action ended in an outage; return whether it did.
+        """Set a later timer for a job of which the time limit of an action ended in an outage; return whether it did.
 
         The equipment may have answered in time, and its answer waits to be stored.
         """

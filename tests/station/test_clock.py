@@ -175,9 +175,7 @@ async def test_gateway_that_starts_after_a_clock_step_has_the_clock_of_the_jobs(
             await until_true(lambda: not list(clock.problems(plant.store)))
 
 
-async def test_difference_that_another_gateway_has_set_is_followed_and_not_changed(
-    redis: RedisSettings, tool: FakeEquipment
-) -> None:
+async def test_difference_that_another_gateway_has_set_is_followed(redis: RedisSettings, tool: FakeEquipment) -> None:
     """A gateway that started within two seconds of a step judged its jobs by another clock until the line was idle."""
     async with instance(redis, {TIGHTEN: tool}, now_ms) as plant, plant.at_work():
         await behind_sentinel(plant.store, 0)

@@ -471,7 +471,7 @@ async def test_job_that_another_process_has_cleared_is_not_named(plant: Plant) -
     assert await lost(accepted, plant.store) == []
 
 
-async def test_job_that_another_gateway_removed_is_not_named_where_our_clock_is_ahead(plant: Plant) -> None:
+async def test_job_that_another_gateway_removed_is_not_named_as_lost(plant: Plant) -> None:
     """Acceptance was by our own clock, removal by that of the store's host."""
     accepted = AcceptedJobs(lambda: 122_000)
     accepted.note(plant.store.keys.prefix, stored("cleared"), CallAnswer(ReturnStatus.NO_ERROR), 2_000)
