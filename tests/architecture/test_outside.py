@@ -9,6 +9,15 @@ from tests.outside.promises import PAGE, load_promises, outside_tests, page, pag
 OUTSIDE = [path for path in modules("tests") if path.parts[1] == "outside"]
 
 
+DRIVERS = {
+    "tests.features.archive.postgres",
+    "tests.features.page.chromium",
+    "tests.free_ports",
+    "tests.opcua_client",
+}
+"""Free ports, and how programs of others are started and called: these files import nothing of the product."""
+
+
 def imports_of(path: Path) -> set[str]:
     names = set()
     for node in nodes(path):
@@ -23,8 +32,7 @@ def test_tests_from_outside_do_not_import_the_product() -> None:
     assert OUTSIDE
     for path in OUTSIDE:
         ours = {name for name in imports_of(path) if name.split(".")[0] in {"edge", "tests"}}
-        # Free ports and the deadlines of a client are chosen in one place; these files import nothing of ours.
-        ours -= {"tests.free_ports", "tests.opcua_client"}
+        ours -= DRIVERS
         assert {name for name in ours if not name.startswith("tests.outside")} == set(), path
 
 

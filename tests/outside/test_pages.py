@@ -1,5 +1,6 @@
 """Statements of the reference pages, checked from outside."""
 
+import json
 import re
 import subprocess
 import urllib.request
@@ -65,6 +66,9 @@ def test_every_served_metric_is_on_its_page(plant: Plant) -> None:
     listed = set(re.findall(r"`(microdcs_edge_\w+)`", (_DOCS / "how-to" / "monitoring.md").read_text()))
     assert len(served) > 10
     assert served <= listed
+    findings = json.loads(plant.gateway.cli("doctor", "--json"))["findings"]
+    found = [(finding["level"], finding["found"]) for finding in findings if finding["subject"] == "metrics"]
+    assert found == [("ok", f"answers at 127.0.0.1:{port}")]
 
 
 def test_a_backup_restores_jobs_into_an_empty_store(plant: Plant, tmp_path: Path) -> None:

@@ -131,9 +131,12 @@ class ArchiveWriter:
             await self._record(batch)
         self.fault = ""
         await run_in_thread(partial(self._file.trim, self._clock()), _THREAD)
+        await self._count()
+        return len(batch.records) >= BATCH
+
+    async def _count(self) -> None:
         self.waiting = await archive_backlog.count_backlog(self._store, self._scope)
         self.lost = await archive_backlog.count_lost(self._store)
-        return len(batch.records) >= BATCH
 
     async def _read(self, cursor: str) -> _Ended:
         """Read the jobs that ended since a position of the changes, and removed ones that wait."""
@@ -186,6 +189,9 @@ class ArchiveWriter:
     async def _report(self, fault: ArchiveFault) -> None:
         self.fault, self._passed = fault.message, BEGINNING
         self._faults.warning("archive not written", "", scope=self._scope, reason=fault.message, advice=fault.advice)
+        # Jobs are lost while the archive fails, not once it works again.
+        with suppress(Unavailable):
+            await self._count()
         if fault.is_damaged:
             with suppress(OSError):
                 aside = await run_in_thread(partial(set_aside, self._file.file, self._clock()), _THREAD)

@@ -131,6 +131,21 @@ async def test_job_beyond_the_bound_of_the_backlog_is_counted(
     assert writer.lost == 1
 
 
+async def test_job_that_is_lost_while_the_archive_fails_is_counted_then(
+    plant: Plant, archive_file: ArchiveFile, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
+) -> None:
+    """The count, and so the alarm, came only once the archive could be written again."""
+    monkeypatch.setattr(archive_backlog, "MOST_REMOVED", 1)
+    writer = await open_writer(plant, archive_file)
+    archive_file.file.parent.write_text("a file in the place of the directory")
+    await end_jobs(plant, ["J1", "J2"])
+    for job_id in ("J1", "J2"):
+        await plant.ask(Cause.CLEAR, job_id)
+    async with background_task(writer.run(), "archive"):
+        await wait_until(lambda: writer.fault)
+        await wait_until(lambda: (writer.waiting, writer.lost) == (1, 1))
+
+
 async def test_backlog_is_gone_once_the_archive_is_switched_off(plant: Plant, archive_file: ArchiveFile) -> None:
     await open_writer(plant, archive_file)
     await end_jobs(plant, ["J1"])
