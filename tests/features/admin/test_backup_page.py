@@ -16,7 +16,7 @@ from edge.features.admin.backup import Part, back_up
 from edge.features.page.guard import MOST_FILE_BYTES
 from edge.foundation.text import Text
 from tests.features.admin.gateways import furnish
-from tests.features.page.chromium import EXECUTABLE, chromium
+from tests.features.page.chromium import chromium
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import SETTINGS, Browser, Reply, services_of, serving
 from tests.passwords import PASSWORD
@@ -157,7 +157,6 @@ async def test_upload_needs_an_engineer_the_page_and_a_size(browser: Browser, fo
 
 
 @pytest.mark.long
-@pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium")
 async def test_backup_is_uploaded_at_the_page(
     browser: Browser, folder: Path, settings_file: Path, tmp_path: Path
 ) -> None:

@@ -10,15 +10,12 @@ from edge.store import equipment_memory
 from edge.store.client import Store
 from edge.store.dead_letters import load_all
 from tests.features.admin.test_page import letter_id, unconfirmed  # noqa: F401 - fixtures
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.conftest import browser, clock, plant, services, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.passwords import PASSWORD
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
 SMALL = """[...document.querySelectorAll("main a, main button, main input, main summary")]

@@ -20,7 +20,7 @@ from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange
 from tests.features.admin.test_page import WRENCH, unconfirmed  # noqa: F401 - a fixture
 from tests.features.archive.archived import end_jobs, open_writer
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, services_of, serving, write_people
 from tests.features.page.test_caller_signatures import PANELS
 from tests.features.page.ways import WAYS, act, download, enter, go_to
@@ -28,10 +28,7 @@ from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import LINEAR, PHOTO, TIGHTEN, Clock, FakeEquipment, Plant, obliging, order, until_true
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 DAY_MS = 86_400_000
 REASON = "part is bent"

@@ -14,7 +14,7 @@ from edge.config import UsersSettings
 from edge.features.admin.administration import Administration
 from edge.features.page.services import WebServices
 from edge.model.user import Role
-from tests.features.page.chromium import EXECUTABLE, chromium
+from tests.features.page.chromium import chromium
 from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import SETTINGS, Browser, services_of, serving
 from tests.passwords import PASSWORD
@@ -105,7 +105,6 @@ async def test_file_of_the_administrator_is_left_to_the_machine(plant: Plant, us
 
 
 @pytest.mark.long
-@pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium")
 async def test_user_is_added_by_the_keyboard_on_a_panel(browser: Browser, file: Path) -> None:
     async with chromium() as screen:
         await screen.show(800, 480, language="de")

@@ -19,17 +19,14 @@ from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
 from tests.features.archive.archived import end_jobs, open_writer
 from tests.features.archive.postgres import own_postgres
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import services_of, serving, write_people
 from tests.features.page.test_caller_signatures import PANELS
 from tests.features.page.ways import WAYS, act, download, enter, go_to
 from tests.passwords import PASSWORD
 from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, action, linear
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 DAY_MS = 86_400_000
 CURVES = [{"name": "Torque", "unit": "N·m", "values": [0.0, 42.1, 85.2]}]

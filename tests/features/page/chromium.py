@@ -177,7 +177,7 @@ class Chromium:
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Chromium]:
     """Run a browser with an empty profile for the length of the block."""
-    assert EXECUTABLE
+    assert EXECUTABLE, "run make setup: it installs Chromium"
     to_browser, from_browser = os.pipe(), os.pipe()
     arguments = ("--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

@@ -9,14 +9,11 @@ import pytest_asyncio
 
 from edge.features.page.services import WebServices
 from tests.conftest import WaitUntil
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, serving
 from tests.passwords import PASSWORD
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 COLOUR = "getComputedStyle(document.querySelector('[data-part=equipment] .dot')).backgroundColor"
 GREEN = "rgb(22, 163, 74)"
 NONE = "rgba(0, 0, 0, 0)"

@@ -10,16 +10,13 @@ import pytest_asyncio
 from edge.access.login import Users
 from edge.features.page.services import WebServices
 from edge.model.job_state import Cause
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, services_of
 from tests.features.page.test_pages_in_browser import PAGES
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 MOST_BYTES = 150_000
 VISIBLE_S = 0.2

@@ -7,15 +7,12 @@ import pytest_asyncio
 
 from edge.model.job_state import Cause
 from edge.station.equipment import OutcomeUnknown
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser
 from tests.passwords import PASSWORD
 from tests.station.plant import FakeEquipment, Plant, action, linear, order, until_true
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 BUTTONS = "[...document.querySelectorAll('.asked[data-kind=unknown] button')]"
 TITLED = {"en": "Tighten", "de": "Anziehen"}

@@ -19,16 +19,13 @@ from edge.station.decision import second_person
 from edge.store import kept_alarms as alarms
 from edge.store.kept_alarms import AlarmChange
 from tests.conftest import WaitUntil
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import ATTACK, Browser, services_of, serving
 from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant, action, linear, order
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 SIZES = [(800, 480), (1280, 800), (390, 844)]
 PAGES = [

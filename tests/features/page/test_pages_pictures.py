@@ -17,15 +17,12 @@ from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, services_of, serving
 from tests.passwords import PASSWORD
 from tests.station.plant import Clock, FakeEquipment, Plant, order, until_true
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 SNAPSHOT = (Path(__file__).parent / "snapshot.js").read_text(encoding="utf-8")
 HOW_TO = Path("docs/how-to/station-page.md").read_text(encoding="utf-8")

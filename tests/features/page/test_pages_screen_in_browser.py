@@ -6,15 +6,12 @@ import pytest
 import pytest_asyncio
 
 from edge.model.job_state import Cause
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant, action, linear, order
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 CLIPPED = """[...document.querySelectorAll("header nav a, .who button")]
   .filter((each) => each.offsetParent)

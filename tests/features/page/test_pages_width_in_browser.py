@@ -13,17 +13,14 @@ from edge.model.job_state import Cause, JobState
 from edge.ports.alarm import AlarmChangeKind
 from edge.store import kept_alarms as alarms
 from edge.store.kept_alarms import AlarmChange
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, services_of
 from tests.features.page.test_pages_in_browser import PAGES, TOO_WIDE
 from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import FakeEquipment, Plant, action, linear, order, until_true
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 VIN = "WVWZZZ1JZXW000386"
 OTHER_VIN = "WVWZZZ1JZXW000387"

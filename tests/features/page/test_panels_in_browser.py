@@ -14,7 +14,7 @@ from edge.model.job_state import JobState
 from edge.ports.alarm import AlarmChangeKind
 from edge.store import kept_alarms as alarms
 from edge.store.kept_alarms import AlarmChange
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, services_of, serving
 from tests.features.page.test_pages_in_browser import BUTTON, PAGES, TOO_WIDE, VIOLATIONS
 from tests.features.page.test_pages_in_browser import axe as axe  # noqa: PLC0414 - a fixture
@@ -22,10 +22,7 @@ from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 PANELS = Panels((ip_network("127.0.0.1"),))
 TARGETS = "a, button, input:not([type=radio], [type=checkbox]), select, summary"

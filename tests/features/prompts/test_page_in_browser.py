@@ -11,7 +11,7 @@ from edge.features.prompts.answering import PromptContext, Prompts
 from edge.model.job_state import JobState
 from edge.station.active_runs import ActiveRuns
 from edge.station.stored_job import find
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
 from tests.features.page.serving import Browser, services_of, serving
 from tests.features.prompts.conftest import ask
@@ -19,10 +19,7 @@ from tests.features.prompts.recipes import CHOOSE, CONFIRM, ENTER, prompt
 from tests.passwords import PASSWORD
 from tests.station.plant import SCOPE, Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 SMALL = """[...document.querySelectorAll(".asked button, .asked input")]
   .filter((each) => each.getBoundingClientRect().height < 55.5).map((each) => each.outerHTML)"""

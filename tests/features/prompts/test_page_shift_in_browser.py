@@ -12,7 +12,7 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.stored_job import find
 from edge.store import kept_alarms as alarms
 from edge.store.kept_alarms import AlarmChange
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
 from tests.features.page.serving import services_of, serving
 from tests.features.page.test_caller_signatures import PANELS
@@ -23,10 +23,7 @@ from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import SCOPE, Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 FIELDS = {"mass": "5.5", "serial": "S1"}
 STOP = "[data-hold][data-post$='/stop']"

@@ -13,7 +13,7 @@ from edge.model.job_state import JobState
 from edge.station.active_runs import ActiveRuns
 from edge.station.stored_job import find
 from tests.access.test_login_at_panels import ANNA, BADGE, PIN
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.conftest import users  # noqa: F401 - a fixture
 from tests.features.page.serving import Browser, services_of, serving
 from tests.features.page.test_caller_signatures import PANELS
@@ -22,10 +22,7 @@ from tests.features.prompts.recipes import ENTER, prompt
 from tests.passwords import PASSWORD
 from tests.station.plant import SCOPE, Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 USER = "document.querySelector('.user span')?.textContent"
 TOO_LARGE = """document.documentElement.scrollWidth > innerWidth

@@ -9,7 +9,7 @@ import pytest
 
 from edge.features.recipes.desk import Desk
 from edge.model.json_value import read_json_text
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.recipes.editing import read, ways
@@ -30,10 +30,7 @@ from tests.features.recipes.editor_screen import (
 )
 from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 AXLE = Path("edge/features/simulator/recipes/rear-axle.json").read_bytes()
 TYPE = "com.example.station.{}.v1"

@@ -8,7 +8,7 @@ import pytest
 
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import text_of
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.recipes.editor_screen import (
@@ -26,10 +26,7 @@ from tests.features.recipes.editor_screen import (
 from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 from tests.sfc.recipes import action, chain
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 LINE = text_of(chain("A B C D", action("a", "B")))
 

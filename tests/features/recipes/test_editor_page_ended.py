@@ -5,7 +5,7 @@
 import pytest
 
 from edge.features.recipes.desk import Desk
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.page.test_pages_in_browser import TOO_WIDE
@@ -24,10 +24,7 @@ from tests.features.recipes.editor_screen import (
 )
 from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 ENDED = "document.querySelector('#ended:not([hidden])')"
 TITLE = f"document.querySelector('{FORM} [name=title]').value"

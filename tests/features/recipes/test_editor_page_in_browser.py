@@ -10,7 +10,7 @@ import pytest_asyncio
 from edge.access.login import Users
 from edge.features.page.services import WebServices
 from edge.features.recipes.desk import Desk
-from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
+from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser, services_of
 from tests.features.recipes.desks import desk_on
@@ -27,10 +27,7 @@ from tests.features.recipes.editor_screen import (
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

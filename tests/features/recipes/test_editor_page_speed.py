@@ -15,7 +15,7 @@ from edge.app.recipe_process import RecipeProcess
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.service import ask_apart
 from edge.features.recipes.workbench_requests import text_of
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.recipes.desks import desk_on
@@ -24,10 +24,7 @@ from tests.features.recipes.test_editor_page_in_browser import screen, services 
 from tests.sfc.recipes import action, recipe, transition
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 MOST_MS = 150
 CHANGES = 12

@@ -6,7 +6,7 @@ import pytest
 
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import text_of
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.page.test_pages_in_browser import TOO_WIDE
@@ -25,10 +25,7 @@ from tests.features.recipes.test_offers import TIGHTEN, desk_with_equipment
 from tests.sfc.recipes import action, chain
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 SIZES = [(800, 480), (390, 844)]
 SCALE = "document.querySelector('#paper svg').getBoundingClientRect().width"
 

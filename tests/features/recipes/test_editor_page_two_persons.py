@@ -20,7 +20,7 @@ from edge.features.recipes.changes import (
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import text_of
 from edge.model.recipe import Step
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.recipes.desks import TEXT
@@ -40,10 +40,7 @@ from tests.features.recipes.editor_screen import (
 from tests.features.recipes.test_editor_page_in_browser import desk, screen, services  # noqa: F401 - fixtures
 from tests.sfc.recipes import action, chain, recipe, transition
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 XYZ = chain("A B", action("x", "A"), action("y", "A", parameters={"torque": 85}), action("z", "A"))
 WAYS = [transition("A", "B", "actions.x.done"), transition("B", "A", "actions.x.failed"), transition("B", "C")]

@@ -7,7 +7,7 @@ import pytest
 from edge.features.recipes.changes import InsertAfter
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import text_of
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.recipes.desks import BEN
@@ -31,10 +31,7 @@ from tests.features.recipes.test_offers import TIGHTEN, desk_with_equipment
 from tests.sfc.recipes import chain
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 ASKED = "document.querySelector('#foreign[open]')"
 
 

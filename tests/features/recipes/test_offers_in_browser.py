@@ -6,7 +6,7 @@ import pytest
 
 from edge.features.recipes.desk import Desk
 from edge.features.recipes.workbench_requests import text_of
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.recipes.editor_screen import FORM, SMALL_TARGETS, element, open_draft, recipe_of, version
@@ -15,10 +15,7 @@ from tests.features.recipes.test_offers import TIGHTEN, desk_with_equipment, rep
 from tests.sfc.recipes import action, chain
 from tests.station.plant import Plant
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 OFFERS = f"[...document.querySelectorAll('{FORM} .pair .offers:not([hidden]) li')].map((item) => item.innerText)"
 LAST = f"{FORM} .pair:last-child"
 

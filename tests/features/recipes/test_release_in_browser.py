@@ -14,7 +14,7 @@ from edge.features.recipes.release import release_recipe
 from edge.features.recipes.workbench_requests import text_of
 from edge.model.job_state import Cause, JobState
 from edge.station.settings import SettingSource
-from tests.features.page.chromium import EXECUTABLE, Chromium
+from tests.features.page.chromium import Chromium
 from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser
 from tests.features.page.test_pages_in_browser import SMALL, TOO_WIDE, VIOLATIONS, axe  # noqa: F401 - a fixture
@@ -24,10 +24,7 @@ from tests.features.recipes.test_recipe_tests import LOOP
 from tests.sfc.recipes import action, recipe, transition
 from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium: apt install chromium"),
-]
+pytestmark = pytest.mark.long
 
 AXLE = recipe(
     "Tighten Done",
