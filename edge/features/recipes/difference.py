@@ -102,7 +102,7 @@ def element_name(element: Step | Branch | Transition | Action) -> str:
         case Transition(source=source, target=target):
             return f"{source} → {target}"
         case Action(name=name, step=step):
-            return f"{name} in {step}"
+            return f"{name} · {step}"
         case _:
             return element.name
 

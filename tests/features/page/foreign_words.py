@@ -5,20 +5,34 @@ name such as `Redis` stands in all of them. A word that a translation uses where
 language, too, such as `in` in German.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
-from typing import Final
+from typing import Any, Final
 
 from tests.architecture.texts import catalogue
 
-SHOWN_ATTRIBUTES: Final = frozenset({"title", "alt", "aria-label", "placeholder", "data-ask", "data-title"})
-"""Attributes with text for people."""
+SHOWN_ATTRIBUTES: Final = frozenset(
+    {"title", "alt", "aria-label", "placeholder"}
+    | {
+        f"data-{name}"
+        for name in (
+            *("again", "any", "ask", "attempt", "back", "bad", "badge", "clear", "decision", "discarded", "done"),
+            *("drop", "failed", "from", "gone", "good", "hide", "hold", "label", "large", "limit", "no", "no-name"),
+            *("no-value", "none", "not", "now", "of", "over", "passed", "pin", "redo", "released", "said", "second"),
+            *("then", "title", "truncated", "undo", "unsaved", "waits", "yes"),
+        )
+    }
+)
+"""Attributes with text for people: those of `data-` are texts that a script shows."""
+SHOWN_LISTS: Final = frozenset({"data-ends", "data-texts", "data-verdicts"})
+"""Attributes with JSON whose values are texts for people."""
 NOT_READ: Final = frozenset({"script", "style", "code", "pre", "noscript"})
 """Elements without text for people: programs, conditions of recipes and commands are the same in each language."""
 SHARED: Final = {
-    "de": "alarm broker host name offline only optional port sentinels start status system",
+    "de": "alarm broker host name offline only optional parallel port sentinels start status system test transition",
     "fr": "messages only primary second sentinels sessions versions",
 }
 """Words that are the same in English and in the other language."""
@@ -46,7 +60,12 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in NOT_READ:
             self._closed.append(tag)
-        self.texts += [value for name, value in attrs if name in SHOWN_ATTRIBUTES and value]
+        # The example in a field whose spelling is not checked is a formula or a name.
+        shown = SHOWN_ATTRIBUTES - ({"placeholder"} if ("spellcheck", "false") in attrs else set())
+        self.texts += [value for name, value in attrs if name in shown and value]
+        for name, value in attrs:
+            if name in SHOWN_LISTS and value:
+                self.texts += _texts_in(json.loads(value))
 
     def handle_endtag(self, tag: str) -> None:
         if self._closed and self._closed[-1] == tag:
@@ -55,6 +74,14 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._closed and data.strip():
             self.texts.append(data.strip())
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from _texts_in(member)
+    else:
+        yield str(value)
 
 
 def texts_of(document: str) -> list[str]:

@@ -15,11 +15,17 @@ from edge.access.instances import process_token
 from edge.access.localization import BUILT_IN, localize
 from edge.access.locks import plan_acquire
 from edge.access.login import Users
+from edge.access.users import write_user
 from edge.features.archive.database import ArchiveFile, ArchiveLimits
 from edge.features.archive.service import Archive
 from edge.features.page.models import Status
 from edge.features.page.pages import PAGES
 from edge.features.page.services import WebServices
+from edge.features.prompts.answer import GivenAnswer
+from edge.features.prompts.answering import Person, PromptContext, Prompts, load_jobs
+from edge.features.recipes.desk import Author, Desk
+from edge.features.recipes.release import release_recipe
+from edge.features.recipes.workbench_requests import text_of
 from edge.features.telemetry.built_in_rules import built_in_documents
 from edge.features.telemetry.rules.alarm import render_message
 from edge.foundation.text import Text
@@ -38,11 +44,13 @@ from edge.model.plant import (
     OperationType,
     public_maintenance,
 )
+from edge.model.user import Role
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.sfc.run import RunLocks, lock_reason
 from edge.sfc.signal import PersonAnswer, Phase
 from edge.station.equipment import Command, OutcomeUnknown
 from edge.station.runs import claim_of
+from edge.station.settings import SettingSource
 from edge.store import components, dead_letters, equipment_memory, instance_leases, operations, stream_of_samples
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
@@ -50,10 +58,13 @@ from edge.store.commit import join
 from edge.store.dead_letters import Letter, LetterKind, RefusedMessage, record_refusal
 from edge.store.equipment_memory import SafingCommand
 from edge.store.kept_alarms import AlarmChange
+from tests.access.test_login_at_panels import ANNA, PIN
 from tests.features.archive.archived import open_writer
 from tests.features.page.foreign_words import english_words, texts_of
 from tests.features.page.serving import TOOLS, Browser, services_of, serving, write_people
+from tests.features.page.test_caller_signatures import PANELS
 from tests.features.page.test_pages import lock_twice
+from tests.features.prompts.recipes import TYPES, prompt
 from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, action, linear, order, until_true
 
 LANGUAGES = ["de", "fr"]
@@ -87,9 +98,11 @@ ALARM = Alarm(
     raised_at=1,
     message={},
 )
+AUTHOR = Author("anna", "en")
+DRAFT_PAGES = ("/recipe-draft", "/recipe-try", "/recipe-compare", "/recipe-release")
 ADDRESSES = {
-    # J8 is unknown, J9 was removed, J11 and J12 have results.
-    "/job": [f"/job?id=J{number}" for number in range(1, 13)],
+    # J8 is unknown, J9 was removed, J11 and J12 have results, those after them ask.
+    "/job": [f"/job?id=J{number}" for number in range(1, 18)],
     "/result": [
         *(f"/result?id=J{number}" for number in (5, 10, 11, 12)),
         "/result?id=J5&with=J10",
@@ -98,6 +111,10 @@ ADDRESSES = {
     "/audit": ["/audit", "/audit?verify=1", "/audit?user=none"],
     "/results": ["/results", "/results?text=none"],
     "/recipe": ["/recipe?scope=station-1&id=R1"],
+    "/recipe-drafts": ["/recipe-drafts", "/recipe-drafts?scope=station-1&id=R4"],
+    "/recipe-history": ["/recipe-history?scope=station-1&id=R4"],
+    "/recipe-compare": ["/recipe-compare?scope=station-1&id=R4"],
+    "/recipe-try": ["/recipe-try?scope=station-1&id=R4"],
     "/tag": ["/tag?name=t1"],
     "/flow": ["/flow?id=f1", "/flow?id=f2"],
     # The addresses and types of the API are documented in English, and records of the log are English.
@@ -109,7 +126,8 @@ ADDRESSES = {
 async def plant(store: Store) -> AsyncIterator[Plant]:
     """A station with a job in every state."""
     tool = FakeEquipment()
-    station = Plant(store, {TIGHTEN: tool}, Clock())
+    people = FakeEquipment("people")
+    station = Plant(store, {TIGHTEN: tool, **dict.fromkeys(TYPES, people)}, Clock())
     await station.teach("R1", linear(action("A1", "S1", timeout_seconds=5), action("A2", "S2")))
     helped = action("A1", "S1") | {"interventions": ["retry", "skip"]}
     await station.teach("R2", linear(helped, action("A2", "S2")))
@@ -130,6 +148,7 @@ async def plant(store: Store) -> AsyncIterator[Plant]:
         await station.until_state("J10", JobState.RUNNING)
         await station.ask(Cause.STOP, "J10")
         await end_with_results(station, tool)
+        await ask_people(station, people)
         await lock_twice(station)
         await occupy_gateway(station)
         await administer(station)
@@ -159,6 +178,40 @@ async def end_with_results(plant: Plant, tool: FakeEquipment) -> None:
         (asked,) = _commands_of(tool, job_id, "A2")
         await plant.runs.signal(job_id, PersonAnswer(asked.command_id, {"choice": choice}, "anna"))
         await plant.until_state(job_id, JobState.ENDED)
+
+
+ASKED = {"de": "Sitzt das Kabel?", "fr": "Le câble est en place ?"}
+FIELDS = [
+    {"name": "m1", "type": "number", "unit": "kg", "min": 1, "max": 9, "title": {"de": "Masse", "fr": "Masse"}},
+    {"name": "s1", "type": "scan", "title": {"de": "Teil", "fr": "Pièce"}, "optional": True},
+]
+PROMPTS = {
+    "J13": prompt("confirm", "A1", "S1", title=ASKED, text=TITLES["S2"], timeout_seconds=600),
+    "J14": prompt("choose", "A1", "S1", title=ASKED, choices=CHOICES, role="engineer"),
+    "J15": prompt("enter", "A1", "S1", title=ASKED, fields=FIELDS, role="operator", second_person=True),
+    "J16": prompt("confirm", "A1", "S1", title=ASKED, sign="any"),
+    "J17": prompt("confirm", "A1", "S1", title=ASKED, second_person=True),
+}
+"""What each job asks; the last one has a first answer, and waits for a second person."""
+
+
+async def ask_people(plant: Plant, people: FakeEquipment) -> None:
+    """Start a job for each kind of prompt."""
+    for number, (job_id, asked) in enumerate(PROMPTS.items(), 1):
+        recipe = linear(asked) | {"steps": [{"name": "S1", "initial": True, "title": TITLES["S1"]}]}
+        await plant.teach(f"P{number}", recipe)
+        await plant.order(Cause.STORE_AND_START, order(job_id, f"P{number}"))
+        await until_true(partial(_has_received, people, number))
+    prompts = await prompts_of(plant)
+    first = next(open_prompt for open_prompt in prompts.open if open_prompt.job_id == "J17")
+    answered = await prompts.answer(first.id, GivenAnswer(), Person("anna", Role.OPERATOR), "test", "E1")
+    assert answered.awaits_second
+
+
+async def prompts_of(plant: Plant) -> Prompts:
+    """Return the prompts of the jobs as they are now."""
+    jobs = await load_jobs(plant.runs)
+    return Prompts(PromptContext(plant.runs, TYPES, 60_000, 60_000), (SCOPE,), lambda: jobs)
 
 
 def _commands_of(tool: FakeEquipment, job_id: str, name: str) -> list[Command]:
@@ -223,10 +276,13 @@ async def archive(plant: Plant, tmp_path: Path) -> AsyncIterator[Archive]:
     file.close()
 
 
-@pytest.fixture
-def services(plant: Plant, archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> WebServices:
-    users: Users = write_people(tmp_path_factory.mktemp("users") / "users")
-    services = services_of(plant, users, most_requests=10_000, ports={"archive": archive})
+@pytest_asyncio.fixture
+async def services(plant: Plant, archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> WebServices:
+    file = tmp_path_factory.mktemp("users") / "users"
+    users: Users = write_people(file)
+    write_user(file, ANNA)
+    ports = {"archive": archive, "prompts": await prompts_of(plant)}
+    services = services_of(plant, users, most_requests=10_000, ports=ports)
     return replace(services, equipment=lambda: DEVICES, status=status, tools=replace(TOOLS, examine=_examine))
 
 
@@ -255,10 +311,22 @@ async def browser(services: WebServices) -> AsyncIterator[Browser]:
         yield found
 
 
+async def draft_pages(services: WebServices) -> list[str]:
+    """Return the pages of a draft: of one that is behind a release, with a fault."""
+    desk: Desk = services.ports["recipes"]
+    recipe = linear(action("A1", "S1")) | {"steps": [{"name": "S1", "initial": True, "title": TITLES["S1"]}]}
+    await release_recipe(desk, SCOPE, "R4", recipe, "E17", AUTHOR, SettingSource.PAGE)
+    stuck = recipe | {"transitions": [{"source": "S1", "target": "S1", "condition": "actions.A1.failed"}]}
+    draft = await desk.create(SCOPE, "R4", AUTHOR, text_of(stuck))
+    await release_recipe(desk, SCOPE, "R4", linear(action("A2", "S2")), "E18", AUTHOR, SettingSource.PAGE)
+    return [f"{page}?draft={draft.id}" for page in DRAFT_PAGES]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_no_page_has_an_english_word(browser: Browser, services: WebServices, language: str) -> None:
     visitors = [browser, await browser.logged_in("max"), await browser.logged_in("eve")]
-    paths = ["/login", "/none", *(path for page in PAGES for path in ADDRESSES.get(page, [page]))]
+    drafts = await draft_pages(services)
+    paths = ["/login", "/none", *drafts, *(path for page in PAGES for path in ADDRESSES.get(page, [page]))]
     await services.audit.trail.write_waiting()
     english: list[str] = []
     pictures: set[str] = set()
@@ -270,6 +338,32 @@ async def test_no_page_has_an_english_word(browser: Browser, services: WebServic
     for picture in sorted(pictures):
         svg = (await visitors[1].get(picture.replace("&amp;", "&"), accept_language=language)).text
         english += english_of(picture, svg, language)
+    assert not english, "\n".join(dict.fromkeys(english))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_no_page_of_a_panel_has_an_english_word(services: WebServices, language: str) -> None:
+    form = {"content_type": "application/x-www-form-urlencoded", "accept_language": language}
+    async with serving(replace(services, panels=PANELS)) as stranger:
+        headers = form | {"origin": stranger.origin}
+        pages = {
+            "by PIN": (await stranger.get("/login?next=%2Fjob%3Fid%3DJ13", accept_language=language)).text,
+            "by password": (await stranger.get("/login?password", accept_language=language)).text,
+            "wrong PIN": (await stranger.send("POST", "/login", headers, b"name=anna&pin=0000")).text,
+        }
+        assert "data-keys" in pages["by PIN"]
+        assert 'role="alert"' in pages["wrong PIN"]
+        anna = await stranger.send("POST", "/login", headers, f"name=anna&pin={PIN}".encode())
+        operator = Browser(stranger.host, stranger.port, anna.headers["set-cookie"].partition(";")[0])
+        for path in ("/", "/alarms", "/jobs", *ADDRESSES["/job"], "/results", *ADDRESSES["/result"]):
+            pages[path] = (await operator.get(path, accept_language=language)).text
+        engineer = await stranger.logged_in("max")
+        for path in ("/", "/job?id=J14", "/gateway", "/equipment", "/flows"):
+            pages[f"{path} of an engineer"] = (await engineer.get(path, accept_language=language)).text
+    for job_id in PROMPTS:
+        assert 'data-kind="prompt"' in pages[f"/job?id={job_id}"], job_id
+    assert 'id="sign"' in pages["/"]
+    english = [fault for path, page in pages.items() for fault in english_of(path, page, language)]
     assert not english, "\n".join(dict.fromkeys(english))
 
 

@@ -58,15 +58,15 @@ WAY = {"source": "A", "target": "C", "condition": "y", "priority": 1}
 def test_renamed_action_is_removed_and_added() -> None:
     found = differences(LINE, done(LINE, RenameAction("b", "fit")))
     assert [(item.kind, item.name) for item in found if item.element == "action"] == [
-        (DifferenceKind.ADDED, "fit in B"),
-        (DifferenceKind.REMOVED, "b in B"),
+        (DifferenceKind.ADDED, "fit · B"),
+        (DifferenceKind.REMOVED, "b · B"),
     ]
 
 
 def test_second_association_of_an_action_has_a_name_of_its_own() -> None:
     again = Action("a", "A", Qualifier.P0, Interaction.PUSH_COMMAND, "x.v1")
     (difference,) = differences(LINE, replace(LINE, actions=(*LINE.actions, again)))
-    assert (difference.kind, difference.name) == ("added", "a in A (2)")
+    assert (difference.kind, difference.name) == ("added", "a · A (2)")
 
 
 @given(recipes())
