@@ -24,10 +24,10 @@ from edge.drawing.sheet import draw as lay_out
 from edge.drawing.svg import chart_svg
 from edge.drawing.text import ANSI, PLAIN, chart_text
 from edge.foundation.errors import Refused, SettingsError, Unavailable
-from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
+from edge.station.clock import store_clock
 from edge.store.runs import load
 from edge.store.set_mirrors import load_copies
 
@@ -117,6 +117,7 @@ def draw(
 async def _job(job_id: str, settings_file: Path | None) -> tuple[Net, Marks]:
     """Read the run of a job and its recipe from the store."""
     async with open_access(settings_file) as at:
+        now = (await store_clock(at.store))()
         stored_run = await load(at.store, job_id)
         net = compiled_or_exit(json.loads(stored_run.recipe)) if stored_run else None
         mirrors = await load_copies(at.store, net.mirrors) if net else {}
@@ -126,7 +127,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple[Net, Marks]:
             Text.of("no run of job {job_id!r} is stored", job_id=job_id),
             "A job has a run once it was started.",
         )
-    return net, marks_of(net, stored_run.run, now_ms(), mirrors=mirrors)
+    return net, marks_of(net, stored_run.run, now, mirrors=mirrors)
 
 
 def _write(title: str, net: Net, marks: Marks | None, output: Path | None, width: int | None) -> None:

@@ -65,7 +65,10 @@ class StoredJob(Struct, frozen=True):
 
 
 async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | None:
-    """Read a job; None when there is none. Raises Refused when the stored data cannot be decoded."""
+    """Read a job; None when there is none. Raises Refused when the stored data cannot be decoded.
+
+    `clock` is that of the jobs where `unsent` counts.
+    """
     try:
         job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
         stored_run = await runs.load(store, job_id) if job else None
@@ -101,9 +104,9 @@ def _unsent(stored: StoredRun, now: int, *, is_current: bool) -> Mapping[str, Se
     }
 
 
-async def load(store: Store, job_id: str) -> StoredJob:
+async def load(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob:
     """Read a job. Raises Refused when there is none."""
-    stored_job = await find(store, job_id)
+    stored_job = await find(store, job_id, clock)
     if stored_job is None:
         raise Refused(
             "unknown_job", Text.of("there is no job order {job_id!r}", job_id=job_id), "Find its id: edge jobs list"

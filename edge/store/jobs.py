@@ -400,6 +400,24 @@ async def load_ranks(store: Store, job_ids: Sequence[str]) -> list[JobRank]:
     return job_ranks
 
 
+async def find_orders(store: Store, job_ids: Sequence[str], text: str) -> list[JobOrder]:
+    """Read the orders of these jobs that contain a text in any case, some hundred at a time.
+
+    The text may be a part of several values; an order that cannot be read is left out.
+    """
+    # Most orders do not contain it: they are not decoded.
+    needle = msgspec.json.encode(text.casefold()).decode()[1:-1]
+    orders = []
+    for start in range(0, len(job_ids), _JOBS_AT_ONCE):
+        ids = job_ids[start : start + _JOBS_AT_ONCE]
+        stored_orders = await store.read([("HGET", store.keys.joborder(identifier), "order") for identifier in ids])
+        for stored_order in stored_orders:
+            if stored_order and needle in stored_order.casefold():
+                with contextlib.suppress(msgspec.DecodeError):
+                    orders.append(msgspec.json.decode(stored_order, type=JobOrder))
+    return orders
+
+
 async def load_some(store: Store, job_ids: Sequence[str]) -> list[Job]:
     """Read these jobs; one that cannot be read is logged and left out."""
     return await _load(store, job_ids)

@@ -134,7 +134,10 @@ def test_the_mes_and_a_sidecar_list_and_answer_a_prompt(plant: Plant, tmp_path: 
         assert late.attributes["mdcserrorkind"] in {"not_open", "unknown_prompt"}
 
 
-@pytest.mark.parametrize("parameters", [{"role": "operator"}, {"second_person": True}], ids=str)
+MUST_LOG_IN = [{"role": "operator"}, {"second_person": True}, {"sign": "pin"}, {"sign": "badge"}]
+
+
+@pytest.mark.parametrize("parameters", MUST_LOG_IN, ids=str)
 def test_the_mes_cannot_answer_where_a_person_must_log_in(plant: Plant, parameters: dict[str, Any]) -> None:
     plant.mes.configure(recipe=asking("confirm", **parameters))
     assert plant.mes.start_job("J1").status == 1
@@ -142,6 +145,18 @@ def test_the_mes_cannot_answer_where_a_person_must_log_in(plant: Plant, paramete
     assert prompt["needs_login"]
     refused = plant.mes.ask(CALL.format("Answer"), {"Prompt": prompt["id"], "By": "anna"})
     assert refused.attributes["mdcserrorkind"] == "no_login"
+    assert prompts(plant) == [prompt]
+
+
+def test_neither_a_sidecar_nor_the_command_line_signs(plant: Plant, tmp_path: Path) -> None:
+    socket_path = _with_rpc(plant, tmp_path)
+    plant.mes.configure(recipe=asking("confirm", sign="any"))
+    assert plant.mes.start_job("J1").status == 1
+    prompt = wait_for_prompt(plant)
+    refused = _rpc(socket_path, CALL.format("Answer"), {"Prompt": prompt["id"], "By": "anna"})
+    assert refused["mdcserrorkind"] == "no_login"
+    by_command = _edge(plant, "prompts", "answer", prompt["id"])
+    assert (by_command.returncode, "asks for a signature by PIN or badge" in by_command.stderr) == (1, True)
     assert prompts(plant) == [prompt]
 
 

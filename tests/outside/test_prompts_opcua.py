@@ -174,6 +174,22 @@ def test_a_dialog_for_an_engineer_refuses_operators(plant: Plant, tmp_path: Path
     assert resolved_by(plant) == ["emil"]
 
 
+def test_opc_ua_does_not_sign(plant: Plant, tmp_path: Path) -> None:
+    people = People(plant, tmp_path)
+    people.add("emil", "engineer")
+    fields = [{"name": "serial", "type": "scan"}]
+    first = ua.Variant(0, ua.VariantType.Int32)
+    ways = {"confirm": (RESPOND, (first,)), "enter": (ANSWER, (texts("serial"), texts("S1")))}
+    for kind, (method, arguments) in ways.items():
+        plant.mes.configure(recipe=asking(kind, sign="pin", **({"fields": fields} if kind == "enter" else {})))
+        assert plant.mes.start_job(kind).status == 1
+        prompt = wait_for_prompt(plant)
+        assert people.call("emil", prompt, method, *arguments) == "BadUserAccessDenied"
+        assert prompts(plant) == [prompt]
+        assert plant.mes.call("Abort", {"JobOrderID": kind}).status == 1
+        wait_for(lambda: not prompts(plant), "the prompt is over")
+
+
 def _respond(plant: Plant, prompt: dict[str, Any], index: int) -> str:
     """Respond with a plain client; return the name of the status, or `lost` where the gateway did not answer."""
 

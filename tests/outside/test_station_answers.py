@@ -13,7 +13,17 @@ import pytest
 from tests.outside.conftest import Plant
 from tests.outside.servers import EDGE, SCOPE, wait_for
 from tests.outside.test_decisions import _edge
-from tests.outside.test_prompts import CALL, PEOPLE, PREFIX, asking, prompts, resolved_by, result, wait_for_prompt
+from tests.outside.test_prompts import (
+    CALL,
+    MUST_LOG_IN,
+    PEOPLE,
+    PREFIX,
+    asking,
+    prompts,
+    resolved_by,
+    result,
+    wait_for_prompt,
+)
 from tests.outside.test_reader import Readers
 
 pytestmark = pytest.mark.slow
@@ -101,13 +111,23 @@ def test_codes_and_a_button_answer_the_prompts_of_a_job(plant: Plant, readers: R
     assert resolved_by(plant) == ["scanner", "scanner", "wrench", "wrench"]
 
 
-@pytest.mark.parametrize("parameters", [{"role": "operator"}, {"second_person": True}], ids=str)
+@pytest.mark.parametrize("parameters", MUST_LOG_IN, ids=str)
 def test_a_button_does_not_answer_for_a_person(plant: Plant, readers: Readers, parameters: dict[str, Any]) -> None:
     del readers
     plant.mes.configure(recipe=asking("confirm", **parameters))
     assert plant.mes.start_job("J1").status == 1
     prompt = wait_for_prompt(plant)
     press(plant, "1")
+    wait_for(lambda: "logged in" in plant.gateway.log.read_text(), "the refusal is logged")
+    assert prompts(plant) == [prompt]
+
+
+def test_a_scanned_code_does_not_sign(plant: Plant, readers: Readers) -> None:
+    fields = [{"name": "serial", "type": "scan"}]
+    plant.mes.configure(recipe=asking("enter", fields=fields, sign="badge"))
+    assert plant.mes.start_job("J1").status == 1
+    prompt = wait_for_prompt(plant)
+    readers.scan("04A1B2C3")
     wait_for(lambda: "logged in" in plant.gateway.log.read_text(), "the refusal is logged")
     assert prompts(plant) == [prompt]
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import subprocess
 from http.cookies import SimpleCookie
 from typing import Any
@@ -89,6 +90,46 @@ def test_operator_pauses_a_job_on_the_page_and_others_cannot(plant: Plant, page:
     records = plant.gateway.cli("audit", "list", "--json")
     assert "web.login" in records
     assert "web.refused" in records
+
+
+HOUR = 3600.0
+
+
+def _waited(detail: str) -> list[float]:
+    """Return for how many seconds a job waits for each of the things that it waits for."""
+    return [wait["seconds"] for wait in json.loads(detail)["waits"]["words"] if wait["seconds"] is not None]
+
+
+def _hold_the_tool(plant: Plant) -> None:
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+
+
+def test_page_counts_seconds_by_the_clock_of_the_jobs(plant: Plant, page: Page) -> None:
+    """It said "3600 s" of a command sent just now: by the wall clock, which was set during the job."""
+    _hold_the_tool(plant)
+    plant.gateway_clock.set(HOUR)
+    assert page.log_in("eve") == 303
+    (seconds,) = _waited(page.ask("GET", "/api/v1/jobs/J1")[1])
+    assert 0 <= seconds < HOUR / 60
+
+
+def test_seconds_are_right_where_the_clock_of_the_store_differs(plant: Plant, page: Page) -> None:
+    plant.gateway.stop()
+    plant.store_clock.set(-HOUR)
+    plant.gateway.start()
+    wait_for(lambda: _is_served(page), "the page is served", 60)
+    _hold_the_tool(plant)
+    assert page.log_in("eve") == 303
+    shown = page.ask("GET", "/api/v1/jobs/J1")[1]
+    for detail in (shown, plant.gateway.cli("jobs", "why", "J1", "--json")):
+        (seconds,) = _waited(detail)
+        assert 0 <= seconds < HOUR / 60
+    for command in (("jobs", "why", "J1"), ("jobs", "show", "J1"), ("draw", "--job", "J1")):
+        text = plant.gateway.cli(*command)
+        assert "Tighten" in text
+        assert not re.search(r"\d h \d", text), "an hour"
 
 
 def _is_served(page: Page) -> bool:

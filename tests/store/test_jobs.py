@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.model.isa95 import JobOrder, JobResponse, LocalizedText, Parameter, WorkMaster
+from edge.model.isa95 import JobOrder, JobResponse, LocalizedText, Parameter, PhysicalAsset, WorkMaster
 from edge.model.job_state import NEW, Cause, JobState, JobStatus, SubState
 from edge.store import jobs, responses
 from edge.store.client import Store
@@ -155,6 +155,17 @@ async def test_unreadable_job_does_not_hide_others(store: Store) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     assert [item.job_id for item in await jobs.load_all(store, SCOPE)] == ["J2"]
     assert [item.job_id for item in await jobs.load_allowed(store, ["J1", "J2"])] == ["J2"]
+
+
+async def test_orders_are_found_by_a_text_in_any_case(store: Store) -> None:
+    for job_id, asset in (("J1", 'W"Ä1'), ("J2", "W2"), ("J3", "W3")):
+        about = JobOrder(job_order_id=job_id, physical_asset_requirements=(PhysicalAsset(id=asset),))
+        await save(store, None, moved(job(job_id), order=about))
+    await store.execute("HSET", store.keys.joborder("J3"), "order", '{"W')
+    ids = ["J1", "J2", "J3", "gone"]
+    assert [found.job_order_id for found in await jobs.find_orders(store, ids, "w")] == ["J1", "J2"]
+    assert [found.job_order_id for found in await jobs.find_orders(store, ids, 'w"ä')] == ["J1"]
+    assert await jobs.find_orders(store, [], "w") == []
 
 
 async def test_job_stored_with_the_id_of_a_removed_one_stays_as_it_is(store: Store) -> None:

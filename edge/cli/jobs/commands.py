@@ -50,9 +50,9 @@ from edge.cli.terminal.store_access import (
 )
 from edge.cli.terminal.table import wide_option
 from edge.foundation.errors import Refused
-from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
+from edge.station.clock import store_clock
 from edge.station.manual_retry import resend
 from edge.station.public_history import public_history
 from edge.station.public_job import equipment_by_type, public_detail, public_job
@@ -97,9 +97,10 @@ async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> 
 @store_command
 async def show(at: StoreAccess, job: str) -> CommandOutput:
     """Show a job: its order, its run with steps and actions, its response."""
-    stored_job = await load(at.store, job)
+    clock = await store_clock(at.store)
+    stored_job, now = await load(at.store, job, clock), clock()
     return CommandOutput(
-        show_json(stored_job, now_ms(), equipment_by_type(at.settings.southbound)), tuple(report(stored_job, now_ms()))
+        show_json(stored_job, now, equipment_by_type(at.settings.southbound)), tuple(report(stored_job, now))
     )
 
 
@@ -134,12 +135,13 @@ async def why(at: StoreAccess, job: str) -> CommandOutput:
     For each enabled transition: the unmet terms of its condition, with the present values. For each command without
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
-    stored_job, problems = await read_with_problems(at, job)
-    equipment = equipment_by_type(at.settings.southbound)
-    data = structs.asdict(public_detail(stored_job, now_ms(), equipment=equipment)) | {
+    clock = await store_clock(at.store)
+    stored_job, problems = await read_with_problems(at, job, clock)
+    equipment, now = equipment_by_type(at.settings.southbound), clock()
+    data = structs.asdict(public_detail(stored_job, now, equipment=equipment)) | {
         "equipment": [problem_data(problem) for problem in problems]
     }
-    lines = (*waiting_text(stored_job, now_ms(), equipment), *map(problem_line, problems))
+    lines = (*waiting_text(stored_job, now, equipment), *map(problem_line, problems))
     return CommandOutput(data, "\n".join(lines))
 
 
@@ -155,7 +157,7 @@ async def history_(at: StoreAccess, job: str, svg: Path | None) -> CommandOutput
     """
     recorded = await read_recorded(at, job)
     if svg is not None:
-        write_gantt(recorded, svg, now_ms())
+        write_gantt(recorded, svg, (await store_clock(at.store))())
         return f"{svg} written"
     missing = missing_text(recorded)
     return CommandOutput(public_history(recorded), (*((missing,) if missing else ()), history_table(recorded)))

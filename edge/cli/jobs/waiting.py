@@ -15,6 +15,7 @@ from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time
 from edge.config import EquipmentSettings
 from edge.drawing.marks import duration
+from edge.foundation.instant import Clock
 from edge.foundation.text import Text, as_text
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
@@ -159,9 +160,9 @@ class EquipmentProblem(Struct, frozen=True):
     reason: str
 
 
-async def read_with_problems(at: StoreAccess, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
+async def read_with_problems(at: StoreAccess, job_id: str, clock: Clock) -> tuple[StoredJob, list[EquipmentProblem]]:
     """Read a job and the problems of its equipment. Raises Refused, SettingsError and Unavailable."""
-    stored_job = await load(at.store, job_id)
+    stored_job = await load(at.store, job_id, clock)
     waiting = _equipment_of(_open_type_ids(stored_job), at.settings.southbound)
     used = _equipment_of(stored_job.net.command_types if stored_job.net else (), at.settings.southbound)
     reports = await load_reports(at.store, at.settings.gateway.scopes) if used else {}

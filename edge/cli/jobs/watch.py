@@ -22,11 +22,12 @@ from edge.drawing.shapes import Drawing, Frame, Label, LineStyle, ShapeRole
 from edge.drawing.sheet import MIN_WIDTH, draw_within
 from edge.drawing.text import ANSI, chart_text
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import local, now_ms
+from edge.foundation.instant import local
 from edge.foundation.task_group import background_task
 from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.job_state import JobState, has_ended
 from edge.sfc.run import ActionState, Association, Run, StepState
+from edge.station.clock import store_clock
 from edge.station.stored_job import StoredJob, find, load
 from edge.store import changes, jobs
 from edge.store.changes import Change
@@ -239,11 +240,12 @@ async def watch_job(at: StoreAccess, job_id: str, *, as_json: bool) -> int:
             return await _watch(
                 at.store, job_id, found, lambda _, new_events: _print_events(new_events, as_json=as_json)
             )
+        clock = await store_clock(at.store)
         with Live(console=screen, auto_refresh=False) as live:
 
             def draw(stored: StoredJob | None, _: Iterable[JobEvent]) -> None:
                 if stored:
-                    live.update(render_job(stored, now_ms(), screen.width, screen.height), refresh=True)
+                    live.update(render_job(stored, clock(), screen.width, screen.height), refresh=True)
 
             return await _watch(at.store, job_id, found, draw)
 

@@ -23,7 +23,7 @@ _STATED_BY_STATION: Final = {"gateway.job_awaits_person", "gateway.outcome_unkno
 
 async def read_attention(services: WebServices) -> Attention:
     """Read what needs a person now. Raises Unavailable when the store is unavailable."""
-    now, status = services.clock(), services.status(())
+    now, status = services.jobs_clock(), services.status(())
     return attention_of(
         decisions=sum(decisions_of(loaded, now) for loaded in services.active_jobs()),
         asks=len(await read_asks(services, ())),

@@ -12,9 +12,11 @@ from edge.drawing.svg import chart_svg
 from edge.features.page.models import JobPage, ResultList
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
+from edge.foundation.instant import Clock
 from edge.foundation.text import ENGLISH, Text
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.equipment_connection import NOT_CONNECTED
+from edge.model.job_identifier import identifier_of
 from edge.model.job_state import TEXT, JobState, has_ended
 from edge.sfc.replay import timeline
 from edge.station.public_history import PublicHistory, public_history
@@ -55,23 +57,26 @@ async def list_jobs(
     skip: int = 0,
     language: str = ENGLISH,
 ) -> JobPage:
-    """Return jobs in some states whose id contains a text, after the first `skip`; no state stands for all of them.
+    """Return jobs in some states, after the first `skip`; no state stands for all of them.
 
-    Their errors are in a language.
+    Their id or what they work on, such as a VIN, contains a text. Their errors are in a language.
     """
-    needle = text.casefold()
-    ids = [
-        identifier
-        for scope in scopes
-        for identifier in await jobs.list_ids(store, scope)
-        if needle in identifier.casefold()
-    ]
+    ids = [identifier for scope in scopes for identifier in await jobs.list_ids(store, scope)]
+    if text:
+        ids = await _with_text(store, ids, text.casefold())
     # Ids come by priority: sorting keeps that order among jobs that wait.
     ranks = await jobs.load_ranks(store, ids)
     job_ranks = sorted((rank for rank in ranks if not states or TEXT[rank.state] in states), key=_place)
     shown = await jobs.load_some(store, [job_rank.job_id for job_rank in job_ranks[skip : skip + most]])
     shown.sort(key=_rank)
     return JobPage(jobs=tuple(public_job(job, language) for job in shown), total=len(job_ranks))
+
+
+async def _with_text(store: Store, ids: Sequence[str], needle: str) -> list[str]:
+    """Return the ids of the jobs whose id or identifier contains a text in lower case, in their order."""
+    orders = await jobs.find_orders(store, [id for id in ids if needle not in id.casefold()], needle)
+    named = {order.job_order_id for order in orders if needle in identifier_of(order).casefold()}
+    return [id for id in ids if id in named or needle in id.casefold()]
 
 
 def _place(job_rank: JobRank) -> tuple[int, int]:
@@ -88,7 +93,7 @@ def _rank(job: Job) -> tuple[int, int, int]:
 
 async def job_detail(services: WebServices, job_id: str, languages: Sequence[str]) -> PublicJobDetail:
     """Return a job with its progress, in the languages of a reader. Raises Refused for an unknown one."""
-    stored_job = await load(services.store, job_id)
+    stored_job = await load(services.store, job_id, services.jobs_clock)
     return detail_of(services, stored_job, languages)
 
 
@@ -97,7 +102,7 @@ def detail_of(services: WebServices, stored: StoredJob, languages: Sequence[str]
     obstacles = {
         health.name: NOT_CONNECTED if health.connected is False else health.problem for health in services.equipment()
     }
-    return public_detail(stored, services.clock(), languages, services.equipment_by_type, obstacles)
+    return public_detail(stored, services.jobs_clock(), languages, services.equipment_by_type, obstacles)
 
 
 async def job_results(store: Store, job_id: str, language: str) -> ResultList:
@@ -110,17 +115,17 @@ def results_of(stored: StoredJob, language: str, most: int = MOST_RESULTS) -> Re
     return ResultList(job_order_id=stored.job.job_id, results=public_results(stored, most, _LARGEST_RESULT, language))
 
 
-async def job_chart(store: Store, job_id: str, now: int, language: str) -> str:
-    """Return the running chart of a job as SVG in a language.
+async def job_chart(store: Store, job_id: str, clock: Clock, language: str) -> str:
+    """Return the running chart of a job as SVG in a language, at the present instant of the clock of the jobs.
 
     Raises Refused for an unknown job and for one without a run.
     """
-    stored_job = await load(store, job_id)
+    stored_job = await load(store, job_id, clock)
     if not (stored_job.run and stored_job.net):
         raise Refused(
             "no_chart", Text.of("job {job_id!r} has not started.", job_id=job_id), "It has a chart once it was started."
         )
-    marks = marks_of(stored_job.net, stored_job.run, now, stored_job.holders, stored_job.mirrors, stored_job.unsent)
+    marks = marks_of(stored_job.net, stored_job.run, clock(), stored_job.holders, stored_job.mirrors, stored_job.unsent)
     chart = read_chart(stored_job.net.recipe)
     await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
     drawing = draw(chart, "", marks, language)

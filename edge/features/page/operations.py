@@ -8,7 +8,7 @@ from typing import Final
 
 from edge.access.web_audit import WebCaller
 from edge.app.features import page_parts
-from edge.app.page_part import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
+from edge.app.page_part import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page import job_views, models
 from edge.features.page.attention import read_attention
 from edge.features.page.gateway_operations import GATEWAY_OPERATIONS, list_equipment
@@ -86,11 +86,11 @@ async def _job(services: WebServices, call: ApiCall) -> PublicJobDetail:
 
 
 async def _chart(services: WebServices, call: ApiCall) -> Svg:
-    return Svg(await job_views.job_chart(services.store, call.path["job"], services.clock(), call.caller.language))
+    return Svg(await job_views.job_chart(services.store, call.path["job"], services.jobs_clock, call.caller.language))
 
 
 async def _gantt(services: WebServices, call: ApiCall) -> Svg:
-    return Svg(await job_views.job_gantt(services.store, call.path["job"], services.clock(), call.caller.language))
+    return Svg(await job_views.job_gantt(services.store, call.path["job"], services.jobs_clock(), call.caller.language))
 
 
 async def _history(services: WebServices, call: ApiCall) -> PublicHistory:
@@ -217,7 +217,7 @@ READS: Final = (
         query={
             "state": f"States, separated by commas: {', '.join(job_views.STATES)}.",
             "offset": "How many jobs to leave out at the beginning.",
-            **TEXT_QUERY,
+            "text": "A part of its id or of what it works on, such as a VIN; upper and lower case are the same.",
         },
     ),
     ApiOperation(

@@ -102,7 +102,7 @@ def _names_with_pin(services: WebServices, caller: WebCaller) -> Sequence[str]:
 async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     store, job_id = services.store, query.get("id", "")
     try:
-        stored_job = await load(store, job_id)
+        stored_job = await load(store, job_id, services.jobs_clock)
     except Refused:
         removed_at = await load_removal(store, job_id)
         if removed_at is None:

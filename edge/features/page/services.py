@@ -14,6 +14,7 @@ from edge.features.page.models import Status
 from edge.features.page.panels import Panels
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.sessions import WebSessions
+from edge.foundation.instant import Clock
 from edge.model.certificate import PublicCertificate
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding
@@ -58,6 +59,8 @@ class WebServices(PageServices, frozen=True):
     equipment: Callable[[], tuple[EquipmentHealth, ...]]
     active_jobs: Callable[[], Iterable[LoadedJob]]
     """Returns the jobs that run."""
+    jobs_clock: Clock
+    """The clock by which jobs wait; `clock` is that of the machine."""
     equipment_by_type: Mapping[str, str]
     """The name of the equipment for the type of each command and event."""
     users: Users

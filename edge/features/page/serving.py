@@ -68,6 +68,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         status=functools.partial(status_of, parts),
         equipment=lambda: parts.watch.health,
         active_jobs=parts.active_runs.loaded.values,
+        jobs_clock=parts.clock,
         equipment_by_type=equipment_by_type(settings.southbound),
         users=page.users,
         sessions=WebSessions(now_ms, settings.section(WebSettings).idle, settings.users.session, page.users.role_of),

@@ -208,6 +208,7 @@ def services_of(
     audit = WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms))
     return WebServices(
         active_jobs=ActiveRuns(plant.runs, (SCOPE,)).loaded.values,
+        jobs_clock=plant.runs.clock,
         equipment_by_type={TIGHTEN: "wrench", PHOTO: "camera"},
         gateway="edge",
         scopes=(SCOPE,),

@@ -64,7 +64,9 @@ async def test_session_has_one_form(store: Store, edge: Edge, browser: Browser) 
     assert (listed, listed[0]["since"]) == (on_page, "2023-11-14T22:13:20.000Z")
 
 
-async def test_job_has_one_form(edge: Edge, browser: Browser) -> None:
+async def test_job_has_one_form(edge: Edge, browser: Browser, clock: Clock) -> None:
+    # The clock of the command runs: by it the command was sent long ago.
+    clock.now += 60_000
     eve = await browser.logged_in("eve")
     on_page = {job["job_order_id"]: job for job in (await eve.get("/api/v1/jobs")).json["jobs"]}
     listed = {job["job_order_id"]: job for job in json.loads((await edge("jobs", "list", "--json")).output)}

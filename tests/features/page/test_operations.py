@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from edge.features.page.operations import OPERATIONS
 from edge.features.page.services import WebServices
+from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState, SubState
 from edge.station.equipment import OutcomeUnknown
 from tests.features.page.serving import ATTACK, IN_PATHS, Browser, serving
@@ -61,6 +62,45 @@ async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -
     assert (await eve.get("/api/v1/jobs?offset=-1")).json["kind"] == "invalid_query"
     assert 'rel="prev"' in (await eve.get("/jobs?offset=1")).text
     assert (await eve.get("/api/v1/jobs?state=Sleeping")).json["kind"] == "invalid_query"
+
+
+def vehicle(job_id: str, vin: str) -> JobOrder:
+    """Return an order about a vehicle."""
+    return order(job_id, job_order_parameters=(Parameter(id="vin", value=vin),))
+
+
+async def test_vin_stands_where_the_operator_looks_next(browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
+    """Jobs that wait, that ended and those of the list had their id only; what the operator has is the VIN."""
+    alice = await browser.logged_in("alice")
+    assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, vehicle("J2", "WDB-ended"))
+    await plant.until_state("J2", JobState.ENDED)
+    later = replace(vehicle("J3", "WDB-queued"), start_time=datetime(2099, 1, 2, tzinfo=UTC))
+    await plant.order(Cause.STORE_AND_START, later)
+    for page in ("/", "/jobs"):
+        text = (await alice.get(page)).text
+        for job_id, vin in (("J2", "WDB-ended"), ("J3", "WDB-queued")):
+            shown = text.partition(f'href="/job?id={job_id}"')[2]
+            assert shown.partition(">")[2].startswith(f"{vin}</a>")
+            assert job_id in shown.partition("</a>")[2][:80], "the id stands beside it"
+        assert 'title="J1">J1</a>' in text
+
+
+async def test_jobs_are_found_by_their_vin(browser: Browser, plant: Plant) -> None:
+    """The search knew ids of jobs only."""
+    await plant.order(Cause.STORE, vehicle("J2", 'WDB"ü1'))
+    eve = await browser.logged_in("eve")
+
+    async def ids(text: str) -> list[str]:
+        found = (await eve.get(f"/api/v1/jobs?text={quote(text, safe='')}")).json
+        assert found["total"] == len(found["jobs"])
+        return [job["job_order_id"] for job in found["jobs"]]
+
+    assert await ids('wdb"Ü') == ["J2"]
+    assert await ids("j2") == ["J2"]
+    assert await ids("linear") == [], "the name of the recipe stands in the order, too"
+    assert "/job?id=J2" in (await eve.get("/jobs?text=wdb")).text
 
 
 async def test_station_lists_the_job_that_ended_last_first(browser: Browser, plant: Plant, clock: Clock) -> None:

@@ -83,6 +83,16 @@ async def test_job_with_two_prompts_needs_the_id(edge: Edge, station: Plant) -> 
     assert (refused.exit_code, "has 2 open prompts" in refused.output) == (1, True)
 
 
+@pytest.mark.parametrize("sign", ["pin", "badge", "any"])
+async def test_command_does_not_sign(edge: Edge, station: Plant, store: Store, sign: str) -> None:  # noqa: F811
+    await ask(station, "J1", prompt("confirm", sign=sign))
+    refused = await edge("prompts", "answer", "J1")
+    assert (refused.exit_code, "asks for a signature by" in refused.output) == (1, True)
+    assert len(json.loads((await edge("prompts", "list", "--json")).output)) == 1
+    (record,) = [json.loads(sealed_record.text) async for sealed_record in audit.read_all(store)]
+    assert "asks for a signature by" in record["status"]
+
+
 async def test_first_of_two_people_waits(edge: Edge, station: Plant) -> None:  # noqa: F811
     await ask(station, "J1", prompt("confirm", second_person=True))
     first = await edge("prompts", "answer", "J1")

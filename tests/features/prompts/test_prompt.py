@@ -38,6 +38,7 @@ def test_kind_follows_from_the_end_of_the_type(type_id: str, kind: PromptKind | 
         (PromptKind.CONFIRM, {}),
         (PromptKind.CONFIRM, {"title": {"en": "Seat it", "de": "Einlegen"}, "text": "Left side", "picture": "a-1.png"}),
         (PromptKind.CONFIRM, {"role": "engineer", "second_person": True}),
+        (PromptKind.CONFIRM, {"sign": "any", "second_person": True}),
         (PromptKind.CHOOSE, {"choices": TWO}),
         (PromptKind.CHOOSE, {"choices": [{"value": str(number)} for number in range(6)]}),
         (PromptKind.ENTER, {"fields": [{"name": "serial", "type": "scan"}]}),
@@ -106,9 +107,12 @@ def test_any_parameters_are_read_or_have_faults(kind: PromptKind, parameters: di
         ({"role": "operator"}, True, Role.OPERATOR),
         ({"role": "engineer"}, True, Role.ENGINEER),
         ({"second_person": True}, True, Role.OPERATOR),
+        ({"sign": "pin"}, True, Role.OPERATOR),
+        ({"sign": "badge"}, True, Role.OPERATOR),
+        ({"sign": "any"}, True, Role.OPERATOR),
     ],
 )
-def test_login_is_needed_for_a_role_or_a_second_person(members: dict[str, Any], needs_login: bool, role: Role) -> None:  # noqa: FBT001
+def test_login_is_needed_for_more_than_a_confirmation(members: dict[str, Any], needs_login: bool, role: Role) -> None:  # noqa: FBT001
     found, _ = parse_prompt(PromptKind.CONFIRM, {"title": "Ask"} | members)
     assert found
     assert (found.needs_login, found.lowest_role) == (needs_login, role)
