@@ -1,40 +1,27 @@
 """`edge users` and `edge sessions`: manages the people and programs that may use OPC UA and the command line."""
 
-import secrets
 import sys
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
 from edge.access import user_changes
-from edge.access.password_hash import hash_badge, hash_password, is_password
 from edge.access.sessions import request_end
 from edge.access.user_changes import (
+    check_badge,
     check_new,
     check_password,
+    check_pin,
     follow_up,
     remove_second_factor,
+    require_no_code,
     set_password,
     set_role,
     user_in,
     users_in,
 )
-from edge.access.users import (
-    BADGE_LENGTH,
-    PIN_LENGTH,
-    Token,
-    User,
-    digest,
-    enrolment_uri,
-    is_weak_pin,
-    matching_step,
-    new_recovery_codes,
-    new_secret,
-    new_token,
-    public_user,
-)
+from edge.access.users import digest, enrolment_uri, matching_step, new_recovery_codes, new_secret, public_user
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import acting_user, log_in, log_out, record_as, recorded
@@ -49,11 +36,10 @@ from edge.cli.terminal.store_access import (
     store_command,
 )
 from edge.cli.terminal.table import local_time, plain_table, wide_option
-from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text
 from edge.model.user import Role, public_session
-from edge.store.logins import forget_wrong_pins, load_all_sessions
+from edge.store.logins import load_all_sessions
 
 
 def new_password(name: str, *, from_stdin: bool) -> str:
@@ -86,12 +72,7 @@ def new_pin(name: str, *, from_stdin: bool) -> str:
         pin = sys.stdin.readline().rstrip("\r\n")
     else:
         pin = click.prompt(f"PIN of {name}", hide_input=True, confirmation_prompt=True)
-    if not (pin.isascii() and pin.isdecimal()) or len(pin) not in PIN_LENGTH:
-        least, most = PIN_LENGTH[0], PIN_LENGTH[-1]
-        problem = Text.of("a PIN has {least} to {most} digits and nothing else", least=least, most=most)
-        raise Refused("user", problem, "Choose another PIN.")
-    if is_weak_pin(pin):
-        raise Refused("user", "equal digits or digits in a row are tried first", "Choose another PIN.")
+    check_pin(pin)
     return pin
 
 
@@ -102,10 +83,7 @@ def new_badge(name: str, *, from_stdin: bool) -> str:
         code = sys.stdin.readline().rstrip("\r\n")
     else:
         code = click.prompt(f"hold the badge of {name} to the reader", hide_input=True)
-    if len(code) not in BADGE_LENGTH or not code.isprintable():
-        least, most = BADGE_LENGTH[0], BADGE_LENGTH[-1]
-        problem = Text.of("a badge code has {least} to {most} printable characters", least=least, most=most)
-        raise Refused("user", problem, "Read another badge.")
+    check_badge(code)
     return code
 
 
@@ -138,9 +116,10 @@ async def _follow_up(
     at: StoreAccess, action: str, name: str, comment: str, *, ends_sessions: bool, forgets_codes: bool
 ) -> int:
     await record_as(at, await acting_user(at), action, name, "Good", comment)
-    if action.startswith("users pin"):
-        await forget_wrong_pins(at.store, name)
-    return await follow_up(at.store, name, ends_sessions=ends_sessions, forgets_codes=forgets_codes)
+    forgets_pins = action.startswith("users pin")
+    return await follow_up(
+        at.store, name, ends_sessions=ends_sessions, forgets_codes=forgets_codes, forgets_pins=forgets_pins
+    )
 
 
 _ROLES = ("observer", "operator", "engineer")
@@ -254,7 +233,7 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
         print_text("\n".join(f"  {code}" for code in codes))
     if not (unconfirmed or as_json):
         confirm_code(secret)
-    _change(settings, user, totp=secret, recovery=tuple(map(digest, codes)))
+    user_changes.change(Path(settings.users_file), user.name, totp=secret, recovery=tuple(map(digest, codes)))
     ended = record_change(settings_file, "users totp", name, ends_sessions=True, forgets_codes=True)
     if not as_json:
         print_text(f"{name} has a second factor; the code follows the password directly; {ended} sessions ended")
@@ -273,27 +252,18 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     user, on the command line as EDGE_TOKEN=NAME:TOKEN. The token is printed once.
     """
     settings = gateway_settings(settings_file)
-    user = user_in(Path(settings.users_file), name)
     if revoke is not None:
-        tokens = tuple(item for item in user.tokens if item.id != revoke)
-        if len(tokens) == len(user.tokens):
-            raise Refused(
-                "user",
-                Text.of("{name} has no token {revoke}", name=name, revoke=revoke),
-                "List them with: edge users list",
-            )
-        _change(settings, user, tokens=tokens)
+        user_changes.revoke_token(Path(settings.users_file), name, revoke)
         record_change(settings_file, "users token --revoke", name, revoke, ends_sessions=True)
         print_text(f"token {revoke} of {name} revoked")
         return
-    secret, id = new_token(), secrets.token_hex(4)
-    until = (datetime.now(UTC) + timedelta(days=days)).strftime("%Y%m%d")
-    _change(settings, user, tokens=(*user.tokens, Token(id, until, digest(secret))))
-    record_change(settings_file, "users token", name, id)
+    new = user_changes.create_token(days)
+    user_changes.add_token(Path(settings.users_file), name, new)
+    record_change(settings_file, "users token", name, new.id)
     if as_json:
-        print_json({"name": name, "id": id, "until": until, "token": secret})
+        print_json({"name": name, "id": new.id, "until": new.until, "token": new.secret})
     else:
-        print_text(f"token {id} of {name}, valid until {until}:\n{secret}")
+        print_text(f"token {new.id} of {name}, valid until {new.until}:\n{new.secret}")
 
 
 @users.command(epilog="Example: edge users pin alice")
@@ -307,12 +277,12 @@ def pin(name: str, settings_file: Path | None, *, off: bool, pin_stdin: bool) ->
     Wrong PINs before are forgotten. The sessions of the user end.
     """
     settings = gateway_settings(settings_file)
-    user = user_in(Path(settings.users_file), name)
+    file, roles = Path(settings.users_file), settings.users.totp
     if off:
-        _change(settings, user, pin="")
+        user_changes.remove_pin(file, name)
     else:
-        _require_no_code(settings, user)
-        _change(settings, user, pin=hash_password(new_pin(name, from_stdin=pin_stdin)))
+        require_no_code(user_in(file, name), roles)
+        user_changes.set_pin(file, name, new_pin(name, from_stdin=pin_stdin), roles)
     ended = record_change(settings_file, f"users pin{' --off' if off else ''}", name, ends_sessions=True)
     print_text(f"{name} has {'no' if off else 'a'} PIN; {ended} sessions ended")
 
@@ -328,31 +298,14 @@ def badge(name: str, settings_file: Path | None, *, off: bool, badge_stdin: bool
     The sessions of the user end.
     """
     settings = gateway_settings(settings_file)
-    user = user_in(Path(settings.users_file), name)
+    file, roles = Path(settings.users_file), settings.users.totp
     if off:
-        _change(settings, user, badge="")
+        user_changes.remove_badge(file, name)
     else:
-        _require_no_code(settings, user)
-        code = new_badge(name, from_stdin=badge_stdin)
-        others = [other for other in users_in(Path(settings.users_file)).values() if other.badge and other.name != name]
-        for other in others:
-            if is_password(code, other.badge):
-                problem = Text.of("this is the badge of {other}", other=other.name)
-                raise Refused(
-                    "user", problem, Text.of("Remove it there: edge users badge {other} --off", other=other.name)
-                )
-        _change(settings, user, badge=hash_badge(code, [other.badge for other in others]))
+        require_no_code(user_in(file, name), roles)
+        user_changes.set_badge(file, name, new_badge(name, from_stdin=badge_stdin), roles)
     ended = record_change(settings_file, f"users badge{' --off' if off else ''}", name, ends_sessions=True)
     print_text(f"{name} has {'no' if off else 'a'} badge; {ended} sessions ended")
-
-
-def _require_no_code(settings: Settings, user: User) -> None:
-    """Refuse a PIN or a badge for a user who needs a second factor: it would be a way around it. Raises Refused."""
-    if user.totp or user.role.name.lower() in settings.users.totp:
-        problem = Text.of(
-            "{name} logs in with a second factor; a PIN or a badge would be a way around it", name=user.name
-        )
-        raise Refused("user", problem, "Remove the second factor, or the role from [users] totp.")
 
 
 @users.command(epilog="Example: edge users login alice")
@@ -372,10 +325,6 @@ def login(name: str, settings_file: Path | None, *, password_stdin: bool) -> Non
 async def logout(at: StoreAccess) -> str:
     """End the session of this user of the system on the command line."""
     return "logged out" if await log_out(at.store) else "no session"
-
-
-def _change(settings: Settings, user: User, **changes: object) -> None:
-    user_changes.change(Path(settings.users_file), user.name, **changes)
 
 
 _ADVICE = "List them with: edge sessions list"

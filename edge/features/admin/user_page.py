@@ -1,11 +1,11 @@
-"""Users at the station page and in the HTTP API: list, add, role, password, second factor, remove.
+"""Users at the station page and in the HTTP API: list, add, role, password, PIN, badge, tokens, second factor, remove.
 
 The service changes the file only where it may write it; on an installed gateway that is the decision of the
 administrator of the machine, who names a file in a folder of the service.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -49,6 +49,34 @@ class UserPassword(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     password: _Password
 
 
+class UserPin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The new PIN of a user: four to eight digits."""
+
+    name: _Name
+    pin: Annotated[str, Meta(max_length=8)]
+
+
+class UserBadge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The code of the new badge of a user, as its reader types it."""
+
+    name: _Name
+    badge: Annotated[str, Meta(max_length=128)]
+
+
+class NewUserToken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A token to create, and for how many days it is valid."""
+
+    name: _Name
+    days: Annotated[int, Meta(ge=1, le=3650)] = 365
+
+
+class UserToken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which token of a user."""
+
+    name: _Name
+    id: Annotated[str, Meta(max_length=64)]
+
+
 class UserName(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which user."""
 
@@ -60,6 +88,15 @@ class ChangedUsers(Struct, frozen=True, kw_only=True):
 
     users: tuple[PublicUser, ...]
     ended_sessions: int
+
+
+class CreatedToken(Struct, frozen=True, kw_only=True):
+    """A new token: it is stated once, and `until` is the last day it is valid."""
+
+    users: tuple[PublicUser, ...]
+    id: str
+    until: str
+    token: str
 
 
 def _file(services: PageServices) -> Path:
@@ -80,6 +117,7 @@ async def _change(
     *,
     ends_sessions: bool = True,
     forgets_codes: bool = False,
+    forgets_pins: bool = False,
 ) -> ChangedUsers:
     name = call.body.name
     with recorded(services, call.caller, action, name, comment):
@@ -87,7 +125,9 @@ async def _change(
             raise _not_writable(_file(services))
         # A password is hashed in a thread: nothing waits for it.
         await asyncio.to_thread(change, _file(services))
-    ended = await user_changes.follow_up(services.store, name, ends_sessions=ends_sessions, forgets_codes=forgets_codes)
+    ended = await user_changes.follow_up(
+        services.store, name, ends_sessions=ends_sessions, forgets_codes=forgets_codes, forgets_pins=forgets_pins
+    )
     return ChangedUsers(users=_public(services), ended_sessions=ended)
 
 
@@ -132,6 +172,56 @@ async def _set_password(services: PageServices, call: ApiCall) -> ChangedUsers:
     )
 
 
+def _roles_with_factor(services: PageServices) -> Sequence[str]:
+    return administration(services).settings.users.totp
+
+
+async def _set_pin(services: PageServices, call: ApiCall) -> ChangedUsers:
+    given, roles = call.body, _roles_with_factor(services)
+    return await _change(
+        *(services, call, "users pin", lambda file: user_changes.set_pin(file, given.name, given.pin, roles)),
+        forgets_pins=True,
+    )
+
+
+async def _remove_pin(services: PageServices, call: ApiCall) -> ChangedUsers:
+    return await _change(
+        *(services, call, "users pin --off", lambda file: user_changes.remove_pin(file, call.body.name)),
+        forgets_pins=True,
+    )
+
+
+async def _set_badge(services: PageServices, call: ApiCall) -> ChangedUsers:
+    given, roles = call.body, _roles_with_factor(services)
+    return await _change(
+        services, call, "users badge", lambda file: user_changes.set_badge(file, given.name, given.badge, roles)
+    )
+
+
+async def _remove_badge(services: PageServices, call: ApiCall) -> ChangedUsers:
+    return await _change(
+        services, call, "users badge --off", lambda file: user_changes.remove_badge(file, call.body.name)
+    )
+
+
+async def _add_token(services: PageServices, call: ApiCall) -> CreatedToken:
+    given: NewUserToken = call.body
+    new = user_changes.create_token(given.days)
+    changed = await _change(
+        *(services, call, "users token", lambda file: user_changes.add_token(file, given.name, new), new.id),
+        ends_sessions=False,
+    )
+    return CreatedToken(users=changed.users, id=new.id, until=new.until, token=new.secret)
+
+
+async def _revoke_token(services: PageServices, call: ApiCall) -> ChangedUsers:
+    given: UserToken = call.body
+    return await _change(
+        *(services, call, "users token --revoke", lambda file: user_changes.revoke_token(file, given.name, given.id)),
+        given.id,
+    )
+
+
 async def _remove_factor(services: PageServices, call: ApiCall) -> ChangedUsers:
     _refuse_oneself(call, Text.of("you cannot remove your own second factor."))
     return await _change(
@@ -161,14 +251,22 @@ async def users_page(services: PageServices, caller: WebCaller, _: Mapping[str, 
     }
 
 
-def _operation(path: str, summary: str, execute: Execute, body: type[Struct]) -> ApiOperation:
-    return ApiOperation("POST", path, summary, Role.ENGINEER, ChangedUsers, execute, body)
+def _operation(
+    path: str, summary: str, execute: Execute, body: type[Struct], answer: type[Struct] = ChangedUsers
+) -> ApiOperation:
+    return ApiOperation("POST", path, summary, Role.ENGINEER, answer, execute, body)
 
 
 OPERATIONS: Final = (
     _operation("/users/add", "Add a user.", _add, NewUser),
     _operation("/users/role", "Change the role of a user, and end the sessions.", _set_role, UserRole),
     _operation("/users/password", "Change a password, and end the sessions.", _set_password, UserPassword),
+    _operation("/users/pin", "Set the PIN of a user for panels, and end the sessions.", _set_pin, UserPin),
+    _operation("/users/pin-off", "Remove the PIN of a user, and end the sessions.", _remove_pin, UserName),
+    _operation("/users/badge", "Set the badge of a user for panels, and end the sessions.", _set_badge, UserBadge),
+    _operation("/users/badge-off", "Remove the badge of a user, and end the sessions.", _remove_badge, UserName),
+    _operation("/users/token", "Create a token of a user for a program.", _add_token, NewUserToken, CreatedToken),
+    _operation("/users/token-off", "Revoke a token, and end the sessions.", _revoke_token, UserToken),
     _operation("/users/second-factor-off", "Remove the second factor of a user.", _remove_factor, UserName),
     _operation("/users/remove", "Remove a user, and end the sessions.", _remove, UserName),
 )

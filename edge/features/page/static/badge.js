@@ -87,7 +87,8 @@ for (const [address, values] of JSON.parse(sessionStorage.getItem(TYPED) ?? "[]"
 }
 sessionStorage.removeItem(TYPED);
 
-const takesCodes = (field) => field && field.type !== "password" && !field.closest(".login, .pin-form");
+// The badge of a user is set in a field that hides it.
+const takesCodes = (field) => field && (field.type !== "password" || field.name === "badge") && !field.closest(".login, .pin-form");
 
 // A signature that is asked for takes the badge; else its owner logs in. A code of nobody is the value of a field, also
 // one that the gateway does not check now.

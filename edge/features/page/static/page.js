@@ -308,8 +308,10 @@ async function send(button, address, body) {
     });
     if (answer.ok) {
       const done = await answer.json();
-      notice.hidden = !done.awaits_second;
-      if (done.awaits_second) notice.textContent = notice.dataset.second;
+      const said = done.awaits_second ? notice.dataset.second : done.token ? `${button.dataset.made} ${done.token}` : "";
+      notice.textContent = said;
+      notice.hidden = !said;
+      if (done.token) notice.scrollIntoView({ block: "center" });
       if (button.dataset.next) location.assign(button.dataset.next);
       else await refresh();
       return true;
