@@ -1,6 +1,7 @@
 """A real browser at a gateway process: an operator answers, acknowledges and stops; the page follows other clients."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,10 +23,21 @@ IS_CALM = "document.title.startsWith('Station') && document.querySelector('link[
 WARNS = "document.title.startsWith('(1) ') && document.querySelector('link[rel=icon]').href.endsWith('/icon-warn.svg')"
 
 
+NO_CLOCK_ALARM = {
+    "id": "gateway.clock_unsynchronised",
+    "kind": "limit",
+    "tag": "gateway.clock_synchronised",
+    "limits": {"low": {"at": -1, "severity": 300}},
+}
+"""Replaces the built-in rule: machines of tests have no time server, and the alarm would come in between."""
+
+
 @pytest.fixture
-def further_settings() -> str:
-    """The people at the station."""
-    return PEOPLE
+def further_settings(tmp_path: Path) -> str:
+    """The people at the station, and no alarm but those of the test."""
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps([NO_CLOCK_ALARM]))
+    return f'{PEOPLE}[telemetry]\nrules = "{rules}"\n'
 
 
 def error_of(plant: Plant, job_id: str) -> Any:
@@ -59,10 +71,15 @@ async def answer(screen: Chromium, plant: Plant) -> None:
 
 
 async def acknowledge(screen: Chromium, plant: Plant) -> None:
-    """Acknowledge the alarm about a job that the MES aborts."""
+    """Acknowledge the alarm about a job whose tool fails."""
+    plant.mes.configure("WM-1")
+    plant.wrench.holds = True
     assert plant.mes.start_job("J2").status == 1
-    assert plant.mes.call("Abort", {"JobOrderID": "J2"}).status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    failed = {"causationid": plant.wrench.starts()[0], "mdcserrorkind": "failed", "mdcserrormessage": "torque low"}
+    plant.wrench.client.publish(f"{plant.wrench.topic}/answers", "", failed, confirm=None)
     await screen.until(f'document.querySelector("{ACKNOWLEDGE}")')
+    assert "torque low" in await screen.run("document.querySelector('.alarm').innerText")
     await screen.click(ACKNOWLEDGE)
     await screen.until(f'!document.querySelector("{ACKNOWLEDGE}")')
     raised = json.loads(plant.gateway.cli("alarms", "list", "--json"))
@@ -71,6 +88,8 @@ async def acknowledge(screen: Chromium, plant: Plant) -> None:
 
 async def stop(screen: Chromium, plant: Plant) -> None:
     """Stop a job after the question of the page; the MES has who did it, and where."""
+    plant.wrench.release()
+    plant.mes.configure(recipe=CHOOSING)
     assert plant.mes.start_job("J3").status == 1
     await screen.click(STOP)
     await screen.until("document.querySelector('#ask[open]')")
