@@ -511,7 +511,9 @@ def _login_address(request: Request) -> str:
 
 def _own_address(text: str) -> str:
     """Return the address of a page of this gateway; that of the station for any other text."""
-    path = urlsplit(text).path if text.startswith("/") and not text.startswith("//") else ""
+    # Browsers leave a tab or the end of a line out: `/<tab>/host` leads to another site.
+    is_local = text.isprintable() and text.startswith("/") and not text.startswith("//")
+    path = urlsplit(text).path if is_local else ""
     return text if path in PAGES or path.startswith(ADDRESS) else "/"
 
 

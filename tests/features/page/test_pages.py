@@ -273,8 +273,14 @@ async def test_login_by_form_works_without_javascript(browser: Browser) -> None:
         ("//evil.example/job", "/"),
         ("https://evil.example/jobs", "/"),
         ("/\\evil.example", "/"),
+        ("/\\evil.example/jobs", "/"),
+        ("/\t/evil.example/jobs", "/"),
+        ("\t//evil.example/jobs", "/"),
+        ("/\n/evil.example/jobs", "/"),
+        ("///jobs", "/"),
         ("/api/v1/jobs", "/"),
-        ("/jobs?x=\r\nset-cookie: a=b", "/jobs?x=%0D%0Aset-cookie:%20a=b"),
+        ("/jobs?x=\r\nset-cookie: a=b", "/"),
+        ("/jobs?text=a b", "/jobs?text=a%20b"),
     ],
 )
 async def test_login_leads_back_to_the_page_and_to_no_other_site(browser: Browser, next_: str, location: str) -> None:
@@ -286,6 +292,14 @@ async def test_login_leads_back_to_the_page_and_to_no_other_site(browser: Browse
     body = f"name=eve&password={quote(PASSWORD)}&next={quote(next_, safe='')}".encode()
     reply = await browser.send("POST", "/login", headers, body)
     assert (reply.status, reply.headers["location"]) == (303, location)
+
+
+async def test_way_back_from_the_login_stays_on_this_site(browser: Browser) -> None:
+    """`/%09/evil.example/jobs` counted as a page of this gateway, and Back led to the other site."""
+    eve = await browser.logged_in("eve")
+    page = (await eve.get("/login?next=/%09/evil.example/jobs")).text
+    assert '<a class="button back" href="/">' in page
+    assert "evil.example" not in page
 
 
 async def test_page_of_a_stranger_leads_to_a_login_that_leads_back(browser: Browser) -> None:
