@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO, Final
 
-from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.errors import LocalFault, Refused
 from edge.foundation.text import Text
 
 LENGTH_BYTES: Final = 4
@@ -47,7 +47,7 @@ class RecipeProcess:
     async def ask(self, request: bytes) -> bytes:
         """Return the answer to a request.
 
-        Raises Refused while too many requests wait, Unavailable when one takes too long or its process ends.
+        Raises Refused while too many requests wait, LocalFault when one takes too long or its process ends.
         """
         if self._waiting >= self._most_waiting:
             raise Refused(
@@ -84,10 +84,10 @@ class RecipeProcess:
             message = Text.of(
                 "the work on the recipe took more than {within_s:g} s and was stopped", within_s=self._within_s
             )
-            raise Unavailable(message, _ADVICE) from None
+            raise LocalFault(message, _ADVICE) from None
         except (OSError, asyncio.IncompleteReadError) as error:
             await self.close()
-            raise Unavailable("the process that checks recipes has ended", "Look at the log of the gateway.") from error
+            raise LocalFault("the process that checks recipes has ended", "Look at the log of the gateway.") from error
         except asyncio.CancelledError:
             # The answer to this request would be taken for that of the next.
             await self.close()

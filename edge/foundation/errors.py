@@ -35,6 +35,10 @@ class Unavailable(EdgeError):
     """A dependency is unavailable now (store, broker, equipment): retry later."""
 
 
+class LocalFault(Unavailable):
+    """A process or a file of this computer cannot be used now, while the store answers."""
+
+
 class Refused(EdgeError):
     """A message cannot be processed as it is: answer its sender, store it as refused, continue.
 

@@ -15,7 +15,7 @@ from edge.app.recipe_process import LENGTH_BYTES, RecipeProcess, serve
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.tools import check_apart
-from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.errors import LocalFault, Refused
 from edge.foundation.text import ENGLISH
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR
@@ -47,7 +47,7 @@ async def test_check_beyond_the_waiting_ones_is_refused(process: RecipeProcess) 
 async def test_killed_process_is_reported_and_the_next_check_works(process: RecipeProcess) -> None:
     await check(process, LINEAR, ())
     os.kill(pid_of(process), signal.SIGKILL)
-    with pytest.raises(Unavailable, match="has ended"):
+    with pytest.raises(LocalFault, match="has ended"):
         await check(process, LINEAR, ())
     assert not (await check(process, LINEAR, ())).faults
 
@@ -61,7 +61,7 @@ def test_killed_process_is_replaced_under_the_loop_of_the_gateway(wait_until: Wa
         pid = pid_of(process)
         os.kill(pid, signal.SIGKILL)
         await wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60)
-        with pytest.raises(Unavailable, match="has ended"):
+        with pytest.raises(LocalFault, match="has ended"):
             await check(process, LINEAR, ())
         assert not (await check(process, LINEAR, ())).faults
         await process.close()
@@ -71,7 +71,7 @@ def test_killed_process_is_replaced_under_the_loop_of_the_gateway(wait_until: Wa
 
 async def test_check_that_takes_too_long_is_ended() -> None:
     slow = RecipeProcess(_CHECKS, within_s=0)
-    with pytest.raises(Unavailable, match="took more than 0 s"):
+    with pytest.raises(LocalFault, match="took more than 0 s"):
         await check(slow, LINEAR, ())
 
 

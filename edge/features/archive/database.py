@@ -18,7 +18,7 @@ import structlog
 from msgspec import Struct
 
 from edge.features.archive.record import JobRecord, Term, with_recipe
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import LocalFault
 from edge.foundation.files import make_directory
 from edge.foundation.text import Text
 from edge.store.archive_backlog import JobDocuments
@@ -69,7 +69,7 @@ class ArchiveLimits(Struct, frozen=True):
     max_bytes: int
 
 
-class ArchiveFault(Unavailable):
+class ArchiveFault(LocalFault):
     """The file of the archive cannot be written or read: the jobs wait in the store; `is_damaged` says which."""
 
     def __init__(self, file: Path, error: sqlite3.Error | OSError) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from edge.features.page.models import Problem
 from edge.features.page.services import WebServices
-from edge.foundation.errors import EdgeError, Refused, Unavailable
+from edge.foundation.errors import EdgeError, LocalFault, Refused, Unavailable
 from edge.foundation.text import Text
 from edge.model.isa95 import ReturnStatus
 from edge.station.job_call import CallAnswer
@@ -88,6 +88,8 @@ def problem_of(error: EdgeError, language: str) -> tuple[int, Problem]:
             status, kind = error.status, error.kind
         case Refused():
             status, kind = STATUSES.get(error.kind, _REFUSED), error.kind
+        case LocalFault():
+            status, kind = _UNAVAILABLE, "local_fault"
         case Unavailable():
             status, kind = _UNAVAILABLE, "unavailable"
         case _:

@@ -23,7 +23,7 @@ from edge.features.page.gateway_models import LogLine
 from edge.features.page.recipe_check import CheckRequest
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.services import GatewayTools
-from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.errors import LocalFault, Refused
 from edge.foundation.text import Text
 from edge.model.certificate import PublicCertificate
 from edge.model.finding import HealthFinding
@@ -109,7 +109,7 @@ class _Doctor:
         self._until = 0.0
 
     async def examine(self) -> tuple[HealthFinding, ...]:
-        """Return the findings, at most ten seconds old. Raises Unavailable when the process fails."""
+        """Return the findings, at most ten seconds old. Raises LocalFault when the process fails."""
         loop = asyncio.get_running_loop()
         async with self._lock:
             if loop.time() >= self._until:
@@ -123,7 +123,7 @@ class _Doctor:
         try:
             return msgspec.json.decode(ended.output, type=tuple[HealthFinding, ...])
         except msgspec.DecodeError as error:
-            raise Unavailable("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
+            raise LocalFault("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
 
 
 class Simulator:
@@ -185,7 +185,7 @@ class RunEdge(Protocol):
 
 
 async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUTPUT) -> EndedCommand:
-    """Run a command of this program. Raises Unavailable when it takes too long, Refused when it prints too much."""
+    """Run a command of this program. Raises LocalFault when it takes too long, Refused when it prints too much."""
     return await run_module("edge", arguments, arguments[0], within_s, most_bytes)
 
 
@@ -205,7 +205,7 @@ async def run_module(
             return EndedCommand(await process.wait(), output, errors)
     except TimeoutError:
         message = Text.of("edge {command} took more than {within_s:g} s", command=command, within_s=within_s)
-        raise Unavailable(message, Text.of("Call it in a terminal: edge {command}", command=command)) from None
+        raise LocalFault(message, Text.of("Call it in a terminal: edge {command}", command=command)) from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

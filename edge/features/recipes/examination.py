@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import LocalFault
 from edge.foundation.text import Text
 
 _WITHIN_S: Final = 120.0
@@ -27,7 +27,7 @@ class ExaminedRecipe(Struct, frozen=True):
 
 
 async def examine_apart(recipes: Sequence[Any]) -> list[ExaminedRecipe]:
-    """Return what is found in each recipe; raises Unavailable when the process fails or takes too long."""
+    """Return what is found in each recipe; raises LocalFault when the process fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "edge.features.recipes.examiner"),
         stdin=asyncio.subprocess.PIPE,
@@ -39,10 +39,10 @@ async def examine_apart(recipes: Sequence[Any]) -> list[ExaminedRecipe]:
         return msgspec.json.decode(results, type=list[ExaminedRecipe])
     except TimeoutError:
         message = Text.of("the check of the recipe took more than {within_s:g} s", within_s=_WITHIN_S)
-        raise Unavailable(message, _ADVICE) from None
+        raise LocalFault(message, _ADVICE) from None
     except (msgspec.DecodeError, RuntimeError) as error:
         # The latter is what uvloop raises where the process has ended before it got its input.
-        raise Unavailable("the process that checks recipes has ended", _ADVICE) from error
+        raise LocalFault("the process that checks recipes has ended", _ADVICE) from error
     finally:
         if process.returncode is None:
             process.kill()

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from edge.features.page.tools import EndedCommand, LogMemory, Simulator, remembered_log, run_edge
-from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.errors import LocalFault, Refused
 
 
 async def test_output_of_a_command_is_returned() -> None:
@@ -15,7 +15,7 @@ async def test_output_of_a_command_is_returned() -> None:
 
 
 async def test_command_beyond_its_time_limit_is_ended() -> None:
-    with pytest.raises(Unavailable, match="more than 0 s"):
+    with pytest.raises(LocalFault, match="more than 0 s"):
         await run_edge("--version", within_s=0)
 
 

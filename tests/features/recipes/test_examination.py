@@ -8,7 +8,7 @@ import uvloop
 
 from edge.features.recipes.examination import ExaminedRecipe, examine_apart
 from edge.features.recipes.examiner import examine
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import LocalFault
 from tests.features.recipes.test_examiner import SOUND, STUCK
 
 
@@ -28,7 +28,7 @@ def test_process_that_ends_before_its_input_is_unavailable(monkeypatch: pytest.M
     async def run() -> None:
         busy = asyncio.create_task(be_busy())
         try:
-            with pytest.raises(Unavailable, match="has ended"):
+            with pytest.raises(LocalFault, match="has ended"):
                 await examine_apart([SOUND])
         finally:
             busy.cancel()
