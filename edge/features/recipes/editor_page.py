@@ -63,6 +63,7 @@ async def _editor(services: PageServices, caller: WebCaller, query: Mapping[str,
 def _texts(language: str) -> Mapping[str, Any]:
     label = labels(language)
     return {word: label[word] for word in _WORDS} | {
+        "no_name": label["recipe.no_name"],
         "kinds": {
             "step": label["step"],
             "transition": label["transition"],

@@ -174,3 +174,61 @@ async def test_properties_of_the_recipe_are_changed(browser: Browser, screen: Ch
     await leave(screen, 5)
     assert "title" not in await recipe_of(desk, draft)
     assert screen.faults == []
+
+
+async def test_dialog_whose_change_is_refused_keeps_its_fields(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    """It closed, and name and condition were to be typed once more."""
+    draft = await open_draft(browser, screen, desk, LINE)
+    await pick(screen, element("step", "B"))
+    await screen.click("[data-command=alternative]")
+    await edited(screen, "step")
+    await screen.type("D")
+    await screen.press("Tab")
+    await screen.type("x > 1")
+    await screen.click("#ask-alternative .primary")
+    refusal = "document.querySelector('#ask-alternative .said').textContent"
+    await screen.until(refusal)
+    assert "D" in await screen.run(refusal)
+    typed = "[...document.querySelectorAll('#ask-alternative [name]')].slice(0, 2).map((field) => field.value)"
+    assert await screen.run(typed) == ["D", "x > 1"]
+    await screen.click("#ask-alternative [name=step]")
+    await screen.run("document.activeElement.select()")
+    await screen.type("X")
+    await screen.click("#ask-alternative .primary")
+    await version(screen, 2)
+    await screen.until("!document.querySelector('dialog[open]')")
+    assert ("B", "X", "x > 1") in {tuple(way.values())[:3] for way in (await recipe_of(desk, draft))["transitions"]}
+    await screen.click("[data-command=alternative]")
+    await edited(screen, "step")
+    assert not await screen.run(refusal)
+    assert screen.faults == []
+
+
+async def test_value_without_the_name_of_its_parameter_is_refused(
+    browser: Browser, screen: Chromium, desk: Desk
+) -> None:
+    """It was ignored, and the next change of the action took it from the page."""
+    draft = await open_draft(browser, screen, desk, LINE)
+    await pick(screen, element("action", "0"))
+    await fill(screen, "value", "85")
+    await pick(screen, f"{FORM} h2")
+    message = "document.getElementById('said').textContent"
+    await screen.until(f"{message}.includes('has no name')")
+    await screen.click("[data-command=step]")
+    await screen.until(f"{message}.includes('has no name')")
+    assert await screen.run(f"document.querySelector('{FORM} [name=value]').value") == "85"
+    await fill(screen, "parameter", "torque")
+    await leave(screen, 2)
+    assert not await screen.run(message)
+    assert (await recipe_of(desk, draft))["actions"][0]["parameters"] == {"torque": 85}
+    await pick(screen, f"{FORM} .pair:last-child [name=value]")
+    await screen.type("7")
+    await pick(screen, f"{FORM} h2")
+    await screen.until(f"{message}.includes('has no name')")
+    await pick(screen, f"{FORM} .pair:last-child [name=value]")
+    await screen.run("document.activeElement.select()")
+    await key(screen, "Delete")
+    await pick(screen, f"{FORM} h2")
+    await screen.until(f"!{message}")
+    assert (await recipe_of(desk, draft))["actions"][0]["parameters"] == {"torque": 85}
+    assert screen.faults == []

@@ -72,6 +72,15 @@ async def test_release_of_a_colleague_keeps_a_field_that_is_typed_in(
     assert screen.faults == []
 
 
+async def test_reason_of_a_release_is_shown_as_it_was_written(browser: Browser, screen: Chromium, desk: Desk) -> None:
+    """`$&` was replaced by the place of the reason, and `{revision}` by a number."""
+    draft = await open_draft(browser, screen, desk)
+    await release(browser, draft, "10 $& of $' and {revision}")
+    await screen.until(ENDED)
+    banner = await screen.run("document.getElementById('ended').innerText")
+    assert "max has released this draft as revision 1: “10 $& of $' and {revision}”." in banner
+
+
 async def test_release_of_a_colleague_keeps_a_text(browser: Browser, screen: Chromium, desk: Desk) -> None:
     draft = await open_draft(browser, screen, desk)
     await screen.click("#tab-text")

@@ -190,18 +190,19 @@ async def test_field_of_a_removed_action_is_refused(browser: Browser, screen: Ch
 
 
 async def test_text_stays_in_the_field_of_a_removed_element(browser: Browser, screen: Chromium, desk: Desk) -> None:
-    """The field was closed without a question, and its text was gone."""
+    """The field was closed without a question, and its text was gone; `$&` in the text was replaced."""
     draft = await open_draft(browser, screen, desk, text_of(XYZ))
-    await open_title(screen, 0, "Turn the nut")
+    await open_title(screen, 0, "Turn the nut $&")
     await shown_change(browser, screen, draft, change="remove_action", number=0)
     await screen.until(f"{MESSAGE}.includes('Turn the nut')")
-    assert await screen.run(TYPED) == ["title", "Turn the nut"]
+    assert "Turn the nut $&" in await screen.run(MESSAGE)
+    assert await screen.run(TYPED) == ["title", "Turn the nut $&"]
     ben = await browser.logged_in("max")
     assert (await ben.post(f"/api/v1/recipe-drafts/{draft}/undo", {"version": 2})).status == 200
     await version(screen, 1)
     await screen.press("Enter")
     await version(screen, 4)
-    assert (await titles(desk, draft))["x"] == "Turn the nut"
+    assert (await titles(desk, draft))["x"] == "Turn the nut $&"
     assert screen.faults == []
 
 

@@ -1,6 +1,7 @@
 // Moves to the first change of a comparison. Replays past jobs with a draft or a revision, part by part, and shows the first decision of each that differs.
 
 import { show } from "./view.js";
+import { worded } from "./words.js";
 
 const part = (id) => document.getElementById(id);
 const view = part("past");
@@ -21,11 +22,11 @@ function row(job) {
   const text = item(
     "span",
     { className: "detail" },
-    item("strong", { textContent: texts.decision.replace("{number}", first.number).replace("{signal}", first.signal) }),
+    item("strong", { textContent: worded(texts.decision, { number: first.number, signal: first.signal }) }),
     item("br", {}),
-    texts.then.replace("{changes}", first.then),
+    worded(texts.then, { changes: first.then }),
     item("br", {}),
-    texts.now.replace("{changes}", first.now),
+    worded(texts.now, { changes: first.now }),
   );
   return item("li", { className: "changed" }, item("b", { textContent: "~", ariaHidden: "true" }), link, text);
 }
@@ -41,12 +42,12 @@ function showSums(sums) {
   const said = part("replayed");
   said.hidden = false;
   said.className = `banner ${!sums.total ? "warn" : sums.different ? "warn" : "good"}`;
-  const counts = texts.said.replace("{same}", sums.same).replace("{different}", sums.different).replace("{total}", sums.total);
+  const counts = worded(texts.said, { same: sums.same, different: sums.different, total: sums.total });
   said.textContent = sums.total ? counts : texts.none;
   part("others").hidden = !sums.different;
   const missing = part("not-replayed");
   missing.hidden = !sums.not_replayed;
-  missing.querySelector("summary").textContent = texts.not.replace("{number}", sums.not_replayed);
+  missing.querySelector("summary").textContent = worded(texts.not, { number: sums.not_replayed });
 }
 
 function add(found, sums) {

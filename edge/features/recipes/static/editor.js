@@ -6,6 +6,7 @@ import { Draft, GONE } from "./draft.js";
 import { Ended } from "./ended.js";
 import { properties } from "./properties.js";
 import { UNCHOSEN, actionAt, branchOf, follow, freeName, nearest, numberOf, pathOf, remember, runOf, stepOf, transitionAt } from "./reading.js";
+import { worded } from "./words.js";
 
 const part = (id) => document.getElementById(id);
 const root = part("editor");
@@ -154,14 +155,15 @@ const COMMANDS = {
     const after = required();
     const branch = branchOf(draft.recipe, after);
     const isPath = branch?.type === "selection";
-    const given = await ask("alternative", { step: freeName(draft.recipe, texts.new_step), condition: "" }, (form) => {
+    const prepare = (form) => {
       options(form.elements.to, ways().filter((name) => name !== after), texts.ends_here);
       form.elements.to.closest("label").hidden = isPath;
+    };
+    await ask("alternative", { step: freeName(draft.recipe, texts.new_step), condition: "" }, prepare, (fields) => {
+      const chosen = { step: fields.step.trim(), condition: fields.condition.trim() || "always" };
+      const change = isPath ? { change: "add_path", branch: after, ...chosen } : { change: "add_alternative", after, ...chosen, to: fields.to };
+      return run(change, { kind: "step", key: chosen.step });
     });
-    if (!given) return;
-    const chosen = { step: given.step.trim(), condition: given.condition.trim() || "always" };
-    const change = isPath ? { change: "add_path", branch: after, ...chosen } : { change: "add_alternative", after, ...chosen, to: given.to };
-    await run(change, { kind: "step", key: chosen.step });
   },
   async parallel() {
     const first = required();
@@ -174,10 +176,10 @@ const COMMANDS = {
   wrap: () => beside("wrap", required(), ""),
   async jump() {
     const source = required();
-    const given = await ask("jump", { condition: "", place: "" }, (form) => options(form.elements.to, ways()));
-    if (!given) return;
-    const change = { change: "add_way", source, target: given.to, condition: given.condition.trim() || "always", place: Number(given.place) || 0 };
-    await run(change, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
+    await ask("jump", { condition: "", place: "" }, (form) => options(form.elements.to, ways()), (fields) => {
+      const change = { change: "add_way", source, target: fields.to, condition: fields.condition.trim() || "always", place: Number(fields.place) || 0 };
+      return run(change, (recipe) => ({ kind: "transition", numbers: [recipe.transitions.length - 1] }));
+    });
   },
   remove,
   undo: async () => (await mayStep(-1)) && draft.undo(whereItWas),
@@ -221,7 +223,7 @@ async function mayStep(direction) {
   const found = direction < 0 && (await draft.read(`/difference?version=${versions[place - 1].number}`));
   const dialog = part("foreign");
   const { undo, redo } = part("foreign-text").dataset;
-  part("foreign-text").textContent = (direction < 0 ? undo : redo).replace("{person}", version.author || "?");
+  part("foreign-text").textContent = worded(direction < 0 ? undo : redo, { person: version.author || "?" });
   part("foreign-words").replaceChildren(...(found ? found.words : []).map((words) => Object.assign(document.createElement("li"), { textContent: words })));
   dialog.returnValue = "no";
   dialog.showModal();
@@ -230,34 +232,52 @@ async function mayStep(direction) {
 }
 
 // Makes a run of steps the path of a new branch, alone or with a new step beside it.
-async function beside(id, first, type) {
-  const given = await ask(id, { step: freeName(draft.recipe, texts.new_step), name: freeName(draft.recipe, texts.new_branch) }, (form) => options(form.elements.last, runOf(draft.recipe, first)));
-  if (!given) return;
-  const branch = { first, last: given.last, name: given.name.trim(), type: type || given.type };
-  if (type) await run({ change: "add_next_to", ...branch, step: given.step.trim() }, { kind: "step", key: given.step.trim() });
-  else await run({ change: "wrap", ...branch }, { kind: "branch", key: branch.name });
+function beside(id, first, type) {
+  const preset = { step: freeName(draft.recipe, texts.new_step), name: freeName(draft.recipe, texts.new_branch) };
+  return ask(id, preset, (form) => options(form.elements.last, runOf(draft.recipe, first)), (fields) => {
+    const branch = { first, last: fields.last, name: fields.name.trim(), type: type || fields.type };
+    if (!type) return run({ change: "wrap", ...branch }, { kind: "branch", key: branch.name });
+    const step = fields.step.trim();
+    return run({ change: "add_next_to", ...branch, step }, { kind: "step", key: step });
+  });
 }
 
 function options(select, values, none) {
   select.replaceChildren(...(none ? [new Option(none, "")] : []), ...values.map((value) => new Option(value, value)));
 }
 
-// Opens a dialog, and returns its fields; nothing when the person closes it.
-function ask(id, preset, prepare) {
+// Opens a dialog, and waits until it is closed: by the person, or because the change that `send(fields)` makes is done.
+// A refused change leaves it open, with its fields and the reason.
+function ask(id, preset, prepare, send) {
   const dialog = part(`ask-${id}`);
   const form = dialog.querySelector("form");
+  const refusal = dialog.querySelector(".said");
+  const hadFocus = chart.hasFocus;
   form.reset();
+  refusal.textContent = "";
   prepare(form);
   for (const [name, value] of Object.entries(preset)) if (form.elements[name]) form.elements[name].value = value;
   dialog.returnValue = "no";
   dialog.showModal();
   form.querySelector("input, textarea, select").select?.();
+  let isSending = false;
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isSending) return;
+    isSending = true;
+    refusal.textContent = "";
+    const isDone = await send(Object.fromEntries(new FormData(form)));
+    isSending = false;
+    if (form.onsubmit === submit && (isDone || !refusal.textContent)) dialog.close("yes");
+  };
+  form.onsubmit = submit;
   return new Promise((resolve) => {
     const closed = () => {
       if (dialog.open) return;
       dialog.removeEventListener("close", closed);
-      resolve(dialog.returnValue === "yes" ? Object.fromEntries(new FormData(form)) : null);
-      if (dialog.returnValue !== "yes") chart.focus();
+      // The element of the chart that had the focus is drawn anew.
+      if (hadFocus || dialog.returnValue !== "yes") chart.focus();
+      resolve();
     };
     dialog.addEventListener("close", closed);
   });
@@ -273,6 +293,8 @@ document.addEventListener("click", (event) => {
 // A field that was just left is a change, too: the command is about the recipe after it.
 async function command(name, given = {}) {
   await draft.settled();
+  // A value without a name would be lost with its row.
+  if (panel.querySelector("form:not([hidden]) [data-nameless]")) return;
   say("");
   await COMMANDS[name](given);
 }
@@ -317,30 +339,36 @@ draft.addEventListener("changed", ({ detail: after }) => {
   if (!isTextChanged()) showText();
   if (typed && (isGone || !canEdit)) sayGone(typed.value);
   else say("");
-  part("saved").textContent = texts.saved.replace("{version}", detail.draft.current);
+  part("saved").textContent = worded(texts.saved, { version: detail.draft.current });
   examine();
 });
 
 // Says that an element is gone, and what a person has written there.
 function sayGone(typed = "") {
   const { gone, unsaved } = part("said").dataset;
-  say(typed ? unsaved.replace("{text}", typed) : gone, "bad");
+  say(typed ? worded(unsaved, { text: typed }) : gone, "bad");
 }
 
 function setEnabled(command, isEnabled) {
   document.querySelector(`.tools [data-command=${command}]`).setAttribute("aria-disabled", String(!isEnabled));
 }
 
-draft.addEventListener("refused", ({ detail }) => say(`${detail.reason.replace(/[^.!?]$/, "$&.")} ${detail.advice}`, "bad"));
+draft.addEventListener("refused", ({ detail }) => {
+  const sentences = `${detail.reason.replace(/[^.!?]$/, "$&.")} ${detail.advice}`;
+  const dialog = document.querySelector("dialog[data-asks][open]");
+  if (dialog) dialog.querySelector(".said").textContent = sentences;
+  else say(sentences, "bad");
+});
 
 draft.addEventListener("gone", () => sayGone());
 panel.addEventListener("lost", ({ detail }) => sayGone(detail));
+panel.addEventListener("nameless", ({ detail }) => say(detail ? texts.no_name : "", "bad"));
 
 // What another person has released or discarded is continued as a draft of its own, with what was typed meanwhile.
 const ended = new Ended(() => ({ ...draft.detail.draft, text: draft.detail.text }), async (detail, revision) => {
   const { id } = detail.draft;
   for (const link of document.querySelectorAll(".links a")) link.search = `?draft=${encodeURIComponent(id)}`;
-  if (revision) part("state").textContent = part("state").dataset.of.replace("{revision}", revision.number);
+  if (revision) part("state").textContent = worded(part("state").dataset.of, { revision: revision.number });
   history.replaceState(null, "", `${location.pathname}?draft=${encodeURIComponent(id)}`);
   await draft.continueWith(detail);
   version = detail.draft.current;
@@ -444,7 +472,7 @@ function rowOf({ level, message, remedy, line, column, to }) {
   said.textContent = message.replace(/^\w+\[\d+\] \((.*?)\): /, "$1: ");
   if (line) {
     const place = document.createElement("small");
-    place.textContent = texts.place.replace("{line}", line).replace("{column}", column ?? 1);
+    place.textContent = worded(texts.place, { line, column: column ?? 1 });
     said.append(" ", place);
   }
   if (remedy) {
@@ -508,7 +536,7 @@ area.addEventListener("click", showCaret);
 
 function showCaret() {
   const before = area.value.slice(0, area.selectionStart).split("\n");
-  part("caret").textContent = texts.place.replace("{line}", before.length).replace("{column}", before.at(-1).length + 1);
+  part("caret").textContent = worded(texts.place, { line: before.length, column: before.at(-1).length + 1 });
 }
 
 function showView(name) {

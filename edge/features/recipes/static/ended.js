@@ -1,6 +1,7 @@
 // The end of a draft under a page about it: the page stays, says who released the draft, and offers to continue.
 
 import { request } from "./draft.js";
+import { worded } from "./words.js";
 
 // Returns the revision that a draft has become, null for one that was discarded; a problem where the gateway does not say.
 async function endOf({ id, scope, work_master }) {
@@ -28,7 +29,7 @@ export class Ended {
     const { revision, problem } = await endOf(draft);
     if (draft.id === this.#former) return;
     const { released, discarded, from, again } = this.#banner.dataset;
-    const said = (text) => text.replace("{author}", revision.author).replace("{revision}", revision.number).replace("{reason}", revision.reason);
+    const said = (text) => worded(text, { author: revision.author, revision: revision.number, reason: revision.reason });
     this.#revision = revision;
     this.#banner.querySelector("span").textContent = problem ? `${problem.reason} ${problem.advice}` : revision ? said(released) : discarded;
     const button = this.#banner.querySelector("button");

@@ -1,5 +1,7 @@
 // Fields for values that conditions ask for: a person chooses or types them, and the page makes the JSON.
 
+import { worded } from "./words.js";
+
 // Returns a label and a field for each value, filled with those that are given by name.
 export function rowsOf(fields, texts, given = {}) {
   return fields.flatMap((field, number) => {
@@ -32,7 +34,7 @@ function choice(texts) {
 function entry(field, texts) {
   const input = Object.assign(document.createElement("input"), { autocomplete: "off", spellcheck: false });
   if (field.kind === "number") Object.assign(input, { type: "number", step: "any", inputMode: "decimal" });
-  if (field.values.length) input.placeholder = texts.from.replace("{value}", field.values[0]);
+  if (field.values.length) input.placeholder = worded(texts.from, { value: field.values[0] });
   return input;
 }
 

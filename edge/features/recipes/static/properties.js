@@ -136,8 +136,18 @@ export function properties(panel, { draft, texts, offers, names, run }) {
     if (target.dataset.dirty === undefined || target.matches("[data-still]")) return true;
     // The value of a new parameter is still to come: until then its name is kept here.
     if (target.name === "parameter" && target.value.trim() && !field(target.closest(".pair"), "value").value) return true;
+    const row = target.closest(".pair");
+    if (row && isNameless(row)) {
+      row.dataset.nameless = "";
+      panel.dispatchEvent(new CustomEvent("nameless", { detail: true }));
+      return false;
+    }
+    if (row?.dataset.nameless !== undefined) {
+      delete row.dataset.nameless;
+      panel.dispatchEvent(new CustomEvent("nameless", { detail: false }));
+    }
     // Name and value of a parameter are sent together.
-    for (const part of target.closest(".pair")?.querySelectorAll("input") ?? [target]) delete part.dataset.dirty;
+    for (const part of row?.querySelectorAll("input") ?? [target]) delete part.dataset.dirty;
     const at = shownIn.get(target.form);
     const typed = target.value;
     const given = givenBy(target);
@@ -222,7 +232,8 @@ function fillInterventions(form, own) {
 // Parameters of stored recipes have a row of their own, further ones of the equipment are offered.
 function fillParameters(place, parameters, offer) {
   // While a person types in them they stay: a new row has no name yet.
-  if (place.contains(document.activeElement) && place.querySelector("[data-dirty]")) return;
+  const isTyping = place.contains(document.activeElement) || place.querySelector("[data-nameless]");
+  if (isTyping && place.querySelector("[data-dirty]")) return;
   const template = place.parentElement.querySelector("template").content.firstElementChild;
   const rows = [...Object.entries(parameters), ...Object.keys(offer?.parameters ?? {}).filter((name) => !(name in parameters)).map((name) => [name, ""]), ["", ""]];
   const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("input")].indexOf(document.activeElement) : -1;
@@ -264,6 +275,12 @@ function read(text) {
   } catch {
     return text;
   }
+}
+
+// Returns whether a person has written a value without the name of its parameter.
+function isNameless(row) {
+  const value = field(row, "value");
+  return value.dataset.dirty !== undefined && value.value !== "" && !field(row, "parameter").value.trim();
 }
 
 function parametersOf(place) {

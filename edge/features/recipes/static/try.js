@@ -2,6 +2,7 @@
 
 import { dataOf, missingIn, moreRows, rowsOf } from "./fields.js";
 import { show } from "./view.js";
+import { worded } from "./words.js";
 
 const view = document.getElementById("try");
 const part = (id) => document.getElementById(id);
@@ -75,7 +76,7 @@ function showFrames() {
     }),
   );
   part("truncated").hidden = !trial.truncated;
-  part("truncated").textContent = texts.truncated.replace("{number}", trial.frames.length);
+  part("truncated").textContent = worded(texts.truncated, { number: trial.frames.length });
   part("undo").disabled = !decisions.length;
 }
 
@@ -95,7 +96,7 @@ function go(number) {
   part("earlier").disabled = position === 0;
   part("later").disabled = isLast;
   const active = frame?.active ?? [];
-  part("now-title").textContent = texts.at.replace("{at}", seconds(frame?.at ?? 0)).replace("{steps}", active.join(", ") || "–");
+  part("now-title").textContent = worded(texts.at, { at: seconds(frame?.at ?? 0), steps: active.join(", ") || "–" });
   showQuestions(isLast);
   draw(active);
 }
@@ -108,7 +109,7 @@ function showQuestions(isLast) {
   part("over").hidden = !isOver;
   part("over").className = `banner ${levelOf(trial)}`;
   const verdict = trial.verdict ? ` (${verdicts[trial.verdict] ?? trial.verdict})` : "";
-  part("over").textContent = `${texts.over.replace("{end}", `${ends[trial.end] ?? trial.end}${verdict}`)}${trial.error ? `: ${trial.error}` : ""}`;
+  part("over").textContent = `${worded(texts.over, { end: `${ends[trial.end] ?? trial.end}${verdict}` })}${trial.error ? `: ${trial.error}` : ""}`;
   part("waiting").hidden = !isOver || !trial.waiting.length;
   part("waiting").replaceChildren(...trial.waiting.map((text) => item("li", { textContent: text })));
   part("keep").hidden = !isOver;
@@ -133,7 +134,7 @@ function isWhole(place) {
 function question(asked) {
   const card = part(asked.kind).content.cloneNode(true).firstElementChild;
   card.querySelector("[data-title]").textContent = asked.attempt > 1 ? `${asked.action} (${texts.attempt} ${asked.attempt})` : asked.action;
-  const limit = asked.timeout_seconds ? ` · ${texts.limit.replace("{seconds}", asked.timeout_seconds)}` : "";
+  const limit = asked.timeout_seconds ? ` · ${worded(texts.limit, { seconds: asked.timeout_seconds })}` : "";
   card.querySelector("[data-about]").textContent = `${asked.type_id}${asked.step ? ` · ${asked.step}` : ""}${limit}`;
   card.querySelector("[data-fields]").replaceChildren(...rowsOf(asked.fields, texts));
   moreRows(card.querySelector("[data-more]"), part("more"));
@@ -268,7 +269,7 @@ async function runTests() {
   const said = part("tests-said");
   said.hidden = false;
   said.className = `banner ${!found.results.length ? "warn" : failed ? "bad" : "good"}`;
-  said.textContent = !found.results.length ? texts.none : failed ? texts.bad.replace("{failed}", failed).replace("{all}", found.results.length) : texts.good.replace("{all}", found.results.length);
+  said.textContent = !found.results.length ? texts.none : failed ? worded(texts.bad, { failed, all: found.results.length }) : worded(texts.good, { all: found.results.length });
 }
 
 async function dropTest(id) {
