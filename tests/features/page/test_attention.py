@@ -141,7 +141,7 @@ async def test_alarm_hides_no_request_of_the_station(services: WebServices, plan
     await until_true(lambda: len(tool.commands) == 2)
     await plant.answer(tool.commands[1], error="torque low")
     safe = replace(SAFE, connected=True)
-    for equipment, expected in ((safe, ["Needs you (1)", "press is hot"]), (UNSAFE, ["wrench", "Needs you (2)"])):
+    for equipment, expected in ((safe, ["Needs you (1)", "press is hot"]), (UNSAFE, ["wrench", "Needs you (1)"])):
         async with serving(replace(services, equipment=lambda equipment=equipment: (equipment,))) as browser:
             await _raise(plant, 900, **_message("press"))
             eve = await browser.logged_in("eve")
