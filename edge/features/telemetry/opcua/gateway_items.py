@@ -5,7 +5,7 @@ Their samples are numbers, as rules compare them: a flag is 0 or 1, and a Boolea
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from asyncua import ua
 from msgspec import Struct
@@ -89,8 +89,8 @@ def tag_item(definitions: TagDefinitions, tag: str) -> TagItem:
 
 @lru_cache(maxsize=1024)
 def _own_item(tag: str) -> TagItem:
-    known = next((known for pattern, known in _TAGS.items() if matches(pattern, tag)), None)
-    match known:
+    own_tag = next((own_tag for pattern, own_tag in _TAGS.items() if matches(pattern, tag)), None)
+    match own_tag:
         case None:
             return item_of(None)
         case _Number(description, unit, high):
@@ -99,7 +99,12 @@ def _own_item(tag: str) -> TagItem:
         case _Flag(description, true, false):
             item = item_of(TagDefinition(tag, type="truth value", description=description))
             texts = {"TrueState": _text(true), "FalseState": _text(false)}
-            return replace(item, properties={**item.properties, **texts})
+            return replace(item, properties={**item.properties, **texts}, convert=_as_flag)
+
+
+def _as_flag(value: Any) -> Any:
+    """Return the sample of a flag, 0 or 1, as Boolean."""
+    return bool(value) if type(value) in {int, float} and value in {0, 1} else value
 
 
 def _text(text: str) -> ua.Variant:

@@ -1,9 +1,10 @@
 """Encodes samples as the DataValues of HistoryData: asyncua would hold the loop for 10,000 of them."""
 
+import math
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 from asyncua import ua
 from msgspec import Struct
@@ -102,15 +103,30 @@ STATUS_OF: Final = {
 ENCODING: Final = ua.NodeId(ua.ObjectIds.HistoryData_Encoding_DefaultBinary)
 
 
+Convert: TypeAlias = Callable[[Any], Any]
+"""Returns a value in the type of its variable; a value of another type is returned as it is."""
+
+
+def as_sampled(value: Any) -> Any:
+    """Return a value of a variable that takes any type."""
+    return value
+
+
+def as_double(value: Any) -> Any:
+    """Return an integer as Double, so that the type does not change with the value."""
+    if type(value) is not int:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 class ValueEncoder:
-    """Encodes values with the timestamps that a client wants.
+    """Encodes values with the timestamps that a client wants, in the type of their variable."""
 
-    With `is_number` each number is Double, with `is_flag` 0 and 1 are Boolean.
-    """
-
-    def __init__(self, timestamps: ua.TimestampsToReturn, *, is_number: bool = False, is_flag: bool = False) -> None:
-        self._is_number = is_number
-        self._is_flag = is_flag
+    def __init__(self, timestamps: ua.TimestampsToReturn, convert: Convert = as_sampled) -> None:
+        self._convert = convert
         wanted = ua.TimestampsToReturn
         self._stamps = (_SOURCE if timestamps in {wanted.Source, wanted.Both} else 0) | (
             _SERVER if timestamps in {wanted.Server, wanted.Both} else 0
@@ -122,11 +138,7 @@ class ValueEncoder:
 
     def value(self, at: int, value: Any, status: int) -> bytes:
         """Return a value as DataValue; the server timestamp of a stored value is its source timestamp."""
-        if self._is_number and type(value) is int:
-            value = float(value)
-        elif self._is_flag and value in {0, 1}:
-            value = bool(value)
-        return self._encoded(at, _variant(value), status)
+        return self._encoded(at, _variant(self._convert(value)), status)
 
     def count(self, at: int, number: int, status: int) -> bytes:
         """Return a number of values as DataValue: Int32 (OPC 10000-13, 5.4.3.18)."""

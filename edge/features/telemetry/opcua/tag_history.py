@@ -67,7 +67,7 @@ class TagHistory:
     ) -> HistoryPart:
         """Read the next part. Raises OSError for a file that cannot be read."""
         item = tag_item(self._definitions, rest.tag)
-        encoder = ValueEncoder(timestamps, is_number=item.is_number, is_flag=item.is_flag)
+        encoder = ValueEncoder(timestamps, item.convert)
         match rest:
             case Raw():
                 return await self._raw(rest, room, encoder, turn)

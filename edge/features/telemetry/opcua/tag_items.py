@@ -1,6 +1,5 @@
 """Tags as data items of OPC 10000-8: the type, the data type and the properties that a definition makes of a tag."""
 
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -10,7 +9,7 @@ from asyncua import ua
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.features.telemetry.opcua.history_values import variant_of
+from edge.features.telemetry.opcua.history_values import Convert, as_double, as_sampled, variant_of
 from edge.ports.tag import TagDefinition
 from edge.uaserver.own_types import unit_of
 
@@ -20,26 +19,19 @@ _MISMATCH: Final = ua.StatusCode(ua.StatusCodes.BadTypeMismatch)
 
 
 class TagItem(Struct, frozen=True):
-    """What a tag is for clients: the type of its variable, the type of its values, its properties by name."""
+    """What a tag is for clients: the type of its variable, the type of its values, its properties by name.
+
+    `convert` makes the values of this type of its samples.
+    """
 
     variable_type: ua.NodeId
     data_type: ua.NodeId
     properties: Mapping[str, ua.Variant]
     description: str
-
-    @property
-    def is_number(self) -> bool:
-        """Whether its values are numbers: Double, so that the type does not change with the value."""
-        return bool(self.data_type == _DOUBLE)
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether its values are Boolean; the gateway samples its own flags as 0 and 1."""
-        return bool(self.data_type == _BOOLEAN)
+    convert: Convert = as_sampled
 
 
 _DOUBLE: Final = ua.NodeId(_I.Double)
-_BOOLEAN: Final = ua.NodeId(_I.Boolean)
 _DESCRIPTION: Final = "The last sample of a tag."
 UNDEFINED: Final = TagItem(ua.NodeId(_I.DataItemType), ua.NodeId(_I.BaseDataType), MappingProxyType({}), _DESCRIPTION)
 """A tag without a definition: its values may have any type."""
@@ -68,7 +60,8 @@ def _item_of(definition: TagDefinition) -> TagItem:
         case None if not has_range and not definition.unit:
             return TagItem(ua.NodeId(_I.DataItemType), ua.NodeId(_I.BaseDataType), {}, description)
         case _:
-            return TagItem(_analog_type(definition, has_range=has_range), _DOUBLE, _analog(definition), description)
+            variable_type = _analog_type(definition, has_range=has_range)
+            return TagItem(variable_type, _DOUBLE, _analog(definition), description, as_double)
 
 
 def _analog_type(definition: TagDefinition, *, has_range: bool) -> ua.NodeId:
@@ -89,20 +82,8 @@ def _analog(definition: TagDefinition) -> dict[str, ua.Variant]:
 
 def value_of(item: TagItem, value: Any) -> tuple[ua.Variant, ua.StatusCode | None]:
     """Return a value in the type of its item, and the status where it is of another type: it was sampled before."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if item.is_number and value is not None:
-        return (ua.Variant(_double(value), T.Double), None) if is_number else (ua.Variant(), _MISMATCH)
-    if item.is_flag and is_number and value in {0, 1}:
-        return ua.Variant(bool(value), T.Boolean), None
-    variant = variant_of(value)
+    variant = variant_of(item.convert(value))
     is_any = item.data_type == UNDEFINED.data_type or variant.VariantType is T.Null
     if is_any or ua.NodeId(variant.VariantType.value) == item.data_type:
         return variant, None
     return ua.Variant(), _MISMATCH
-
-
-def _double(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asyncua import ua
 
 from edge.features.telemetry.opcua.gateway_items import tag_item
 from edge.features.telemetry.opcua.tag_history import TagHistory
+from edge.features.telemetry.opcua.tag_items import value_of
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
@@ -91,3 +93,17 @@ def test_definition_of_a_site_wins() -> None:
 def test_tag_of_another_gateway_of_the_store_is_known() -> None:
     own, other = (tag_item(TagDefinitions(), f"gateway.memory_mib{suffix}") for suffix in ("", "[press-2]"))
     assert own == other
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "expected"),
+    [
+        ("gateway.clock_synchronised", 1, (True, None)),
+        ("gateway.clock_synchronised", 0.0, (False, None)),
+        ("gateway.clock_synchronised", 2, (None, ua.StatusCodes.BadTypeMismatch)),
+        ("gateway.memory_mib", 1, (1.0, None)),
+    ],
+)
+def test_flag_of_the_gateway_is_boolean(tag: str, value: float, expected: Any) -> None:
+    variant, status = value_of(tag_item(TagDefinitions(), tag), value)
+    assert (variant.Value, status and status.value) == expected
