@@ -12,9 +12,9 @@ _NAMES: Final = ("vin", "serialnumber", "serial", "serialno")
 
 def job_identifier(assets: Iterable[str], parameters: Mapping[str, Any]) -> str:
     """Return the first physical asset, else the VIN or serial number among the parameters; empty without one."""
-    named = {name.casefold().replace("_", "").replace("-", ""): value for name, value in parameters.items()}
-    found = (str(named[name]) for name in _NAMES if named.get(name) not in (None, ""))
-    return next((asset for asset in assets if asset), next(found, ""))
+    values = {name.casefold().replace("_", "").replace("-", ""): value for name, value in parameters.items()}
+    numbers = (str(values[name]) for name in _NAMES if values.get(name) not in (None, ""))
+    return next((asset for asset in assets if asset), next(numbers, ""))
 
 
 def identifier_of(order: JobOrder) -> str:

@@ -25,8 +25,8 @@ def asks_a_person(parameters: Mapping[str, Any]) -> bool:
 
 def chosen_value(result: Any) -> str:
     """Return the value of the choice that a result has; empty without one."""
-    chosen = result.get(CHOICE) if isinstance(result, Mapping) else None
-    return chosen if isinstance(chosen, str) else ""
+    value = result.get(CHOICE) if isinstance(result, Mapping) else None
+    return value if isinstance(value, str) else ""
 
 
 def offered_choices(parameters: Mapping[str, Any]) -> dict[str, AuthorText]:
@@ -46,12 +46,12 @@ def prompt_title(parameters: Mapping[str, Any]) -> AuthorText:
 
 
 def _titles(items: object, key: str) -> dict[str, AuthorText]:
-    found: dict[str, AuthorText] = {}
+    titles: dict[str, AuthorText] = {}
     for item in items if isinstance(items, list | tuple) else ():
         name = item.get(key) if isinstance(item, Mapping) else None
         if isinstance(name, str):
-            found[name] = _read(item.get(_TITLE), name)
-    return found
+            titles[name] = _read(item.get(_TITLE), name)
+    return titles
 
 
 def _read(title: object, default: str) -> AuthorText:

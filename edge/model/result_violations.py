@@ -26,18 +26,18 @@ def quantity_name(name: str) -> str | Text:
 
 
 def _text(name: str, violation: Any) -> Text:
-    known = violation if isinstance(violation, Mapping) else {}
-    measured, low, high = (_number(known.get(member)) for member in ("measured", "low", "high"))
-    quantity, value = quantity_name(name), _shown(known.get("measured"))
-    side = str(known.get("violation", "")).casefold()
+    members = violation if isinstance(violation, Mapping) else {}
+    measured, low, high = (_number(members.get(member)) for member in ("measured", "low", "high"))
+    quantity, value = quantity_name(name), _worded(members.get("measured"))
+    side = str(members.get("violation", "")).casefold()
     if side == "low" or (not side and measured is not None and low is not None and measured < low):
         if low is None:
             return Text.of("{name} {value} too low", name=quantity, value=value)
-        return Text.of("{name} {value} below {limit}", name=quantity, value=value, limit=_shown(known["low"]))
+        return Text.of("{name} {value} below {limit}", name=quantity, value=value, limit=_worded(members["low"]))
     if side == "high" or (not side and measured is not None and high is not None and measured > high):
         if high is None:
             return Text.of("{name} {value} too high", name=quantity, value=value)
-        return Text.of("{name} {value} above {limit}", name=quantity, value=value, limit=_shown(known["high"]))
+        return Text.of("{name} {value} above {limit}", name=quantity, value=value, limit=_worded(members["high"]))
     return Text.of("{name} {value} out of limits", name=quantity, value=value)
 
 
@@ -46,7 +46,7 @@ def _number(quantity: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _shown(quantity: Any) -> str:
+def _worded(quantity: Any) -> str:
     """Return a value with its unit; empty without one."""
     number = _number(quantity)
     if number is None:

@@ -180,10 +180,15 @@ class Values(Struct, frozen=True):
 
 
 class BrowseResults(Struct, frozen=True):
-    """The answer to a Browse request, or to BrowseNext; each result is encoded."""
+    """The answer to a Browse request; each result is encoded."""
 
     results: Sequence[bytes]
-    is_next: bool
+
+
+class BrowseNextResults(Struct, frozen=True):
+    """The answer to a BrowseNext request; each result is encoded."""
+
+    results: Sequence[bytes]
 
 
 class CallResults(Struct, frozen=True):
@@ -223,9 +228,10 @@ def encode_answer(response: Any, handle: int, limit: int) -> AnswerBody:
             answer.add(_READ, _header(handle), _COUNT.pack(len(response.values)))
             _add_values(answer, response.values)
             answer.add(_EMPTY_ARRAY)
-        case BrowseResults():
-            answer.add(_BROWSE_NEXT if response.is_next else _BROWSE, _header(handle))
-            answer.add(_COUNT.pack(len(response.results)), *response.results, _EMPTY_ARRAY)
+        case BrowseResults(results):
+            answer.add(_BROWSE, _header(handle), _COUNT.pack(len(results)), *results, _EMPTY_ARRAY)
+        case BrowseNextResults(results):
+            answer.add(_BROWSE_NEXT, _header(handle), _COUNT.pack(len(results)), *results, _EMPTY_ARRAY)
         case CallResults():
             table, diagnostics = encode_diagnostics(response.results, response.wanted)
             answer.add(_CALL, _header(handle, table), _COUNT.pack(len(response.results)))

@@ -14,7 +14,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 
 from edge.opcua.access import Caller, bounded_locales, calling, reading_in
-from edge.opcua.answer_encoding import BrowseResults, EncodedMessage
+from edge.opcua.answer_encoding import BrowseNextResults, BrowseResults, EncodedMessage
 from edge.opcua.limits import (
     REQUEST_BYTES,
     ServerLimits,
@@ -248,13 +248,13 @@ class ServerSession:
     async def browse(self, params: BrowseParameters, turn: Turn) -> BrowseResults:
         """Follow references."""
         self._check_count("MaxNodesPerBrowse", params.NodesToBrowse)
-        return BrowseResults(await encode_results(await self._view.browse(params, turn), turn), is_next=False)
+        return BrowseResults(await encode_results(await self._view.browse(params, turn), turn))
 
-    async def browse_next(self, parameters: ua.BrowseNextParameters, turn: Turn) -> BrowseResults:
+    async def browse_next(self, parameters: ua.BrowseNextParameters, turn: Turn) -> BrowseNextResults:
         """Follow the references that a Browse left, or release them."""
         self._check_count("MaxNodesPerBrowse", parameters.ContinuationPoints)
         results = await self._view.browse_next(parameters, turn)
-        return BrowseResults(await encode_results(results, turn), is_next=True)
+        return BrowseNextResults(await encode_results(results, turn))
 
     async def register_nodes(self, params: ua.RegisterNodesParameters, _turn: Turn) -> ua.RegisterNodesResult:
         """Return the same NodeIds: registration would not make access faster."""

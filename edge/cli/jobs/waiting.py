@@ -132,9 +132,9 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
                 yield f"    edge jobs resolve {subject} --{resolution.value} --reason 'what was seen'"
                 yield f"        {effect}"
         case ActionWaits():
-            since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
             state = waiting.state.value if waiting.sending is Sending.SENT else waiting.sending.value
-            since = since.replace(" for", ", open for") if waiting.sending is Sending.MAYBE else since
+            word = ", open for" if waiting.sending is Sending.MAYBE else " for"
+            since = f"{word} {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
             yield f"action {waiting.action} of {waiting.step}: {state}{since}, attempt {waiting.attempt}"
             if waiting.left_ms is not None:
                 at = f", at {local_time(now + waiting.left_ms)}" if now else ""

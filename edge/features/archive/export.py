@@ -66,21 +66,21 @@ def _csv(jobs: Iterable[ArchivedJob], parameters: Sequence[str]) -> Iterator[byt
     others = [name for name in parameters if name not in _FIELDS]
     writer.writerow((*_FIELDS, *others))
     for job in jobs:
-        known = {"vin": job.identifier, "answers": _answers(job)}
-        cells = [known[name] if name in known else getattr(job, name) for name in _FIELDS]
+        composed = {"vin": job.identifier, "answers": _answers(job)}
+        cells = [composed[name] if name in composed else getattr(job, name) for name in _FIELDS]
         cells += [job.parameters.get(name, "") for name in others]
         writer.writerow([_cell(cell) for cell in cells])
         if buffer.tell() > io.DEFAULT_BUFFER_SIZE:
-            yield _taken(buffer)
-    yield _taken(buffer)
+            yield _read_out(buffer)
+    yield _read_out(buffer)
 
 
 def _answers(job: ArchivedJob) -> str:
     """Return the answers of people: `Is the gap OK? Not OK (anna); Seat the cable (ben)`."""
-    return "; ".join(f"{f'{given.prompt} {given.answer}'.rstrip()} ({given.by})" for given in job.answers)
+    return "; ".join(f"{f'{answer.prompt} {answer.answer}'.rstrip()} ({answer.by})" for answer in job.answers)
 
 
-def _taken(buffer: io.StringIO) -> bytes:
+def _read_out(buffer: io.StringIO) -> bytes:
     text = buffer.getvalue()
     buffer.seek(0)
     buffer.truncate()
