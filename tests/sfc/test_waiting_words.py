@@ -137,7 +137,7 @@ def test_unknown_outcome_asks_to_look_at_the_work_of_its_step() -> None:
     driven.signal(Unknown("J1/R1/bolt/1", "power lost"), 100)
     for language, ask in (
         ("en", "Look at “Bolt 1 – Tighten”, then decide"),
-        ("de", "Sehen Sie „Schraube 1 – Anziehen“ an, dann entscheiden Sie"),
+        ("de", "Prüfen Sie „Schraube 1 – Anziehen“ und entscheiden Sie dann"),
     ):
         (words,) = _waits(driven, 200, _FACTS, language)
         assert stated_in(words.ask, language) == ask

@@ -52,7 +52,7 @@ def _facts(result: ArchivedResult, language: str) -> Iterator[tuple[str, str]]:
 
 def _outcome(result: PublicResult, language: str) -> str:
     words = labels(language)
-    tries = f"{words['try']} {result.attempt}" if result.attempt > 1 else ""
+    tries = f"{words['attempt']} {result.attempt}" if result.attempt > 1 else ""
     values = [_value(value, language) for value in result.values if not value.name.startswith("violations.")]
     texts = (result.answer, *result.causes, result.error, *values, result.by)
     return ", ".join(filter(None, (words[f"action.{result.state}"], tries, *texts)))

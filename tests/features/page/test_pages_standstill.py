@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from edge.features.page.services import WebServices
+from edge.foundation.errors import LocalFault
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.finding import HealthFinding
 from edge.model.job_state import Cause
 from edge.ports.alarm import ActiveState, AlarmChangeKind
 from edge.store import kept_alarms
@@ -78,7 +80,7 @@ async def test_standstill_of_the_store_goes_before_old_alarms(services: WebServi
         eve = await browser.logged_in("eve")
         await _raise(plant, "past", ActiveState.INACTIVE)
         headline = await _headline(eve)
-        assert f"<strong>Work waits:</strong><span>{_REASON}. Call maintenance.</span>" in headline
+        assert f"<strong>Work waits:</strong><span>{_REASON}. Call maintenance if it lasts.</span>" in headline
         assert '<a class="button" href="/gateway">' in headline
         assert headline.count('class="status') == 2
         assert 'class="status bad"' in headline
@@ -93,8 +95,8 @@ async def test_standstill_of_the_store_goes_before_old_alarms(services: WebServi
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("de", f"Die Arbeit wartet:</strong><span>{_REASON}. Rufen Sie die Instandhaltung."),
-        ("fr", f"Le travail attend :</strong><span>{_REASON}. Appelez la maintenance."),
+        ("de", f"Station wartet:</strong><span>{_REASON}. Rufen Sie die Instandhaltung, wenn es anhält."),
+        ("fr", f"Travail en attente :</strong><span>{_REASON}. Appelez la maintenance si cela dure."),
     ],
 )
 async def test_standstill_is_named_in_the_language_of_the_reader(
@@ -113,3 +115,21 @@ async def test_page_that_is_opened_while_the_store_is_away_opens_by_itself(servi
         assert answer.status == 503
         assert '<meta http-equiv="refresh" content="3">' in answer.text
         assert "This page opens by itself as soon as the store answers." in answer.text
+
+
+async def test_page_of_a_process_that_has_ended_does_not_blame_the_store(services: WebServices) -> None:
+    """It stated that it opens as soon as the store answers, and called the examination again every 3 s."""
+
+    async def examine() -> tuple[HealthFinding, ...]:
+        raise LocalFault("edge doctor returned no findings", "Call it in a terminal: edge doctor")
+
+    async with serving(replace(services, tools=replace(services.tools, examine=examine))) as browser:
+        engineer = await browser.logged_in("max")
+        answer = await engineer.get("/doctor")
+        assert answer.status == 503
+        assert "edge doctor returned no findings" in answer.text
+        assert "as soon as the store answers" not in answer.text
+        assert "http-equiv" not in answer.text
+        assert "data-waits" not in answer.text
+        failure = await engineer.get("/api/v1/doctor")
+        assert (failure.status, failure.json["kind"]) == (503, "local_fault")
