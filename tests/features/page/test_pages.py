@@ -239,6 +239,15 @@ async def test_each_page_has_the_dialogs_that_its_buttons_open(browser: Browser,
     assert {"data-ask=", "data-all=", "data-shelve="} <= found
 
 
+async def test_dialogs_of_the_gateway_name_what_they_ask(browser: Browser) -> None:
+    """The trust of a certificate was asked without its thumbprint, the text of maintenance as a comment."""
+    engineer = await browser.logged_in("max")
+    page = (await engineer.get("/gateway")).text
+    assert re.search(rf'data-send="/api/v1/certificates/trust"[^>]* data-ask="[^"]* {"A" * 40}"', page)
+    assert re.search(r'data-post="/api/v1/maintenance/on"[^>]* data-label="Message"', page)
+    assert 'data-label="Meldung"' in (await engineer.get("/gateway", accept_language="de")).text
+
+
 async def test_observer_gets_no_controls(browser: Browser) -> None:
     for name, shown in (("eve", False), ("alice", True)):
         person = await browser.logged_in(name)

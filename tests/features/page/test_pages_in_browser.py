@@ -1,5 +1,6 @@
 """A real browser shows every page at three sizes, and people work with it by mouse and by keyboard alone."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
@@ -182,6 +183,27 @@ async def test_one_alarm_is_acknowledged_with_a_comment(browser: Browser, screen
     await screen.until("document.querySelector('.alarm q')?.textContent === 'fan was off'")
     alarm = (await alarms.load(plant.store)).alarms["a1"]
     assert (alarm.by, alarm.comment) == ("alice", "fan was off")
+
+
+CHOOSE = """((text) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], "recipe.json"));
+  document.getElementById("recipe").files = files.files;
+  document.getElementById("recipe").dispatchEvent(new Event("change"));
+})(TEXT)"""
+FAULTLESS = "document.getElementById('no-faults').checkVisibility()"
+
+
+async def test_file_that_is_not_json_shows_no_result_of_the_one_before(browser: Browser, screen: Chromium) -> None:
+    """The former "No faults." stood below the problem of the new file."""
+    await screen.log_in(browser.origin, "max", PASSWORD)
+    await screen.go(f"{browser.origin}/recipe-check")
+    recipe = json.dumps(linear(action("a", "one"), action("b", "two")))
+    await screen.run(CHOOSE.replace("TEXT", json.dumps(recipe)))
+    await screen.until(FAULTLESS)
+    await screen.run(CHOOSE.replace("TEXT", '"{"'))
+    await screen.until("!document.getElementById('problem').hidden")
+    assert not await screen.run(FAULTLESS)
 
 
 async def test_intervention_needs_a_second_person(browser: Browser, screen: Chromium, plant: Plant) -> None:

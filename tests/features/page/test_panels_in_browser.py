@@ -138,6 +138,19 @@ async def test_keys_on_the_screen_write_a_number_and_a_text(browser: Browser, sc
     assert screen.faults == []
 
 
+async def test_station_with_six_alarms_has_few_screens(browser: Browser, screen: Chromium, plant: Plant) -> None:
+    """Six alarms made the page 4.6 screens high: equipment and jobs were out of sight."""
+    for number in range(6):
+        alarm = replace(ALARM, id=f"a{number}", subject=f"tool-{number}")
+        change = AlarmChange(alarm, AlarmChangeKind.RAISED)
+        await plant.store.commit(alarms.save(plant.store.keys, await alarms.load(plant.store), [change]))
+    await screen.go(browser.origin)
+    assert await screen.run("document.querySelectorAll('.alarms .alarm').length") == 3
+    assert "(6)" in await screen.run("document.querySelector('.wide-button').textContent")
+    screens = await screen.run("document.documentElement.scrollHeight / innerHeight")
+    assert screens <= 4.0, screens
+
+
 async def test_user_of_a_panel_is_named_wherever_the_page_is_scrolled(browser: Browser, screen: Chromium) -> None:
     await screen.go(f"{browser.origin}/job?id=J1")
     await screen.run("scrollTo(0, document.body.scrollHeight)")

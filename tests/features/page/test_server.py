@@ -1,8 +1,10 @@
 """The server listens, refuses requests beyond its limits, and closes its connections when it stops."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,6 +25,14 @@ async def test_taken_port_is_reported_with_advice(services: WebServices) -> None
             async with serve(None, address, ConnectionBounds(1, 1)):  # type: ignore[arg-type]
                 pass
     assert "another program" in caught.value.advice
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - on a port that is free, for a moment
+async def test_address_of_all_interfaces_is_named_by_the_host(host: str) -> None:
+    """The log named https://0.0.0.0:8443, which a person cannot open."""
+    async with serve(None, WebAddress(host, 0), ConnectionBounds(1, 1)) as url:  # type: ignore[arg-type]
+        assert urlsplit(url).hostname == socket.gethostname().lower()
+        assert urlsplit(url).port
 
 
 async def test_stop_ends_streams_and_idle_connections(services: WebServices) -> None:

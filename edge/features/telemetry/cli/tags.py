@@ -75,7 +75,7 @@ def report(sample: Sample, definition: TagDefinition | None = None) -> Iterator[
     width = max(len(name) for name, fact in facts.items() if fact not in {None, ""})
     for name, fact in facts.items():
         if fact not in {None, ""}:
-            yield f"{name:<{width}}  {printable(fact)}"
+            yield f"{name:<{width}}  {printable(_shown(fact))}"
 
 
 def trend_data(trend: "Trend | None") -> dict[str, object]:
