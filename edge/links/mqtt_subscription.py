@@ -68,7 +68,7 @@ class Subscription:
         handler: Handler,
         on_poison: PoisonHandler | None,
         activate: Callable[[Connection, str], Awaitable[str | None]],
-        retry_seconds: tuple[float, float] = (0.1, 10.0),
+        retry_seconds: tuple[float, float] = (0.1, 2.0),
         key: Key | None = None,
         flood: FloodLimits = FLOOD_LIMITS,
     ) -> None:

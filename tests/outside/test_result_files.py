@@ -70,11 +70,11 @@ class Line:
         return {value["JobOrderID"]: value["Data"] for value in found}
 
     def run(self, job: str, work_master: str) -> dict[str, Any]:
-        """Run a job; return the attempt of its action as `edge jobs results` has it, else its last failure."""
+        """Run a job; return the result of its last attempt as `edge jobs results` has it, {} for one without."""
         self.begin(job, work_master)
         self.mes.wait_for_state(job, "Ended", DEADLINE)
         found = json.loads(self.gateway.cli("jobs", "results", job, "--json"))["results"]
-        return found[-1]["result"] if found else {}
+        return found[-1]["result"] or {} if found else {}
 
     def read_by_mes(self, file: str) -> bytes:
         """Return a file as the MES reads it, part by part."""

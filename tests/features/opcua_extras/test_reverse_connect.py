@@ -184,7 +184,9 @@ async def test_listener_that_is_not_an_opc_ua_client_is_disconnected(bytes_of_cl
     async with listening(port) as listener, connecting(port) as server:
         first = await listener.next()
         first.writer.write(bytes_of_client)
-        await first.is_ended()
+        async with asyncio.timeout(60):
+            # Without further data but the reason (OPC 10000-6, 7.1.5).
+            assert (await first.reader.read())[:4] in {b"", b"ERRF"}
         await listener.next()
         assert len(server.listener.clients) == 1
 

@@ -113,7 +113,7 @@ async def test_page_that_is_opened_while_the_store_is_away_opens_by_itself(servi
         plant.store.end("another server is the primary")
         answer = await alice.get("/jobs")
         assert answer.status == 503
-        assert '<meta http-equiv="refresh" content="3">' in answer.text
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in answer.text
         assert "This page opens by itself as soon as the store answers." in answer.text
 
 

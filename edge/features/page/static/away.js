@@ -45,3 +45,12 @@ addEventListener("follows", ({ detail }) => {
   heard = Date.now();
 });
 setInterval(show, 1000);
+
+// A page of a store that is away opens as soon as it can be read. The gateway may close its port meanwhile: a page that
+// loaded itself then would stay the error page of the browser.
+async function reopen() {
+  const answer = await fetch(location.href).catch(() => undefined);
+  if (answer && answer.status !== 503) location.reload();
+  else setTimeout(reopen, 3000);
+}
+if (document.querySelector("[data-waits]")) setTimeout(reopen, 3000);
