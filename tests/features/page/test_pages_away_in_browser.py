@@ -1,13 +1,17 @@
 """A page without its gateway says so: the lamps of equipment are grey, with the time of what is shown."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
+from edge.config import RedisSettings
 from edge.features.page.services import WebServices
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.features.page.chromium import Chromium, chromium
 from tests.features.page.serving import Browser, serving
@@ -32,14 +36,21 @@ class Cable:
     """A connection to the page that can be unplugged: nothing is closed, nothing comes through."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._host = host
-        self._port = port
+        self.host = host
+        self.port = port
+        self.refused = 0
+        """How many connections found nothing at the other end."""
         self.plugged = asyncio.Event()
         self.plugged.set()
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry both directions of one connection until one of them ends."""
-        far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
+        try:
+            far_reader, far_writer = await asyncio.open_connection(self.host, self.port)
+        except OSError:
+            self.refused += 1
+            writer.close()
+            return
         ways = [asyncio.create_task(self._way(*ends)) for ends in ((reader, far_writer), (far_reader, writer))]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for end in (writer, far_writer):
@@ -106,3 +117,20 @@ async def test_page_states_why_work_waits_while_the_store_is_away(
         reason = "Work waits: the primary of the store has changed: the test ends it."
         assert shown.startswith(f"{reason} Call maintenance if it lasts.")
     await screen.until("document.getElementById('offline').innerText.startsWith('No connection to the gateway.')")
+
+
+async def test_error_page_opens_itself_when_the_gateway_is_there_again(
+    services: WebServices, screen: Chromium, redis: RedisSettings, wait_until: WaitUntil
+) -> None:
+    """It loaded itself while the port was closed, and was the error page of the browser from then on."""
+    async with contextlib.AsyncExitStack() as stack:
+        async with open_store(redis, None) as away:
+            away.end("the test ends it")
+            async with serving(replace(services, store=away)) as browser:
+                laid, origin = await stack.enter_async_context(cable(browser))
+                await screen.log_in(origin, "eve", PASSWORD)
+                await screen.until("document.querySelector('[data-waits]')")
+        await wait_until(lambda: laid.refused > 0)
+        browser = await stack.enter_async_context(serving(services))
+        laid.host, laid.port = browser.host, browser.port
+        await screen.until("document.querySelector('[data-part=status]')")
