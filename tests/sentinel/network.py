@@ -132,11 +132,17 @@ class Network:
         self._set(set())
         for server in self._servers:
             server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # A transport that is closed calls back in the next turn of the loop, and closes its socket in that.
-        for _ in range(3):
+        # A connection that was accepted last becomes a task within the next turns of the loop, and a transport that is
+        # aborted closes its socket within those after that.
+        for _ in range(2):
+            await self._turn()
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._turn()
+
+    async def _turn(self) -> None:
+        for _ in range(5):
             await asyncio.sleep(0)
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
